@@ -1,0 +1,67 @@
+# Everything a user or a developer runs. Each target first makes sure of what it needs (bin/setup), so a fresh clone
+# needs no other step. Recipes `exec` their command: Ctrl-C reaches it, and make waits until it has cleaned up.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+python := .venv/bin/python
+frontstage := .venv/bin/frontstage
+not_fast := not spark and not stack and not browser
+compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-platform linux --generate-hashes \
+	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: setup ## See it work: start everything, run 200,000 orders through Airflow, show the result, stop everything
+	@exec $(frontstage) demo $(ARGS)
+
+.PHONY: up
+up: setup ## Start the stack with a live order stream and print the address and login
+	@exec $(frontstage) up $(ARGS)
+
+.PHONY: down
+down: ## Stop what `make up` started
+	@if [ -x $(frontstage) ]; then exec $(frontstage) down $(ARGS); else echo "nothing to stop: there is no .venv"; fi
+
+.PHONY: doctor
+doctor: setup ## Check Java, jars, ports, disk, Postgres and Spark, one line each
+	@exec $(frontstage) doctor $(ARGS)
+
+.PHONY: test
+test: ## Run all tests (ARGS="-k word" for some)
+	@bin/setup --with-browser
+	@exec $(python) -m pytest $(ARGS)
+
+.PHONY: test-fast
+test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser
+	@exec $(python) -m pytest -m "$(not_fast)" $(ARGS)
+
+.PHONY: check
+check: setup ## Lint, formatting, types, import contracts
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+.PHONY: setup
+setup: ## Make the environment ready (every target that needs it does this by itself)
+	@bin/setup
+
+.PHONY: lock
+lock: setup ## Resolve requirements/*.in into the lock files (UPGRADE=1 takes the newest allowed versions)
+	cd requirements && $(compile) bootstrap.in -o bootstrap.lock
+	cd requirements && $(compile) -c bootstrap.lock runtime.in -o runtime.lock
+	cd requirements && $(compile) -c bootstrap.lock -c runtime.lock dev.in -o dev.lock
+
+.PHONY: docs
+docs: setup ## Write docs/configuration.md from the settings
+	@exec $(python) -m etl.settings_reference
+
+.PHONY: clean
+clean: ## Remove the environment and caches; var/ (your data) stays
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -path ./var -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,42 @@
+"""Once before the services start: the schemas of both databases, and the login of Airflow's `admin`.
+
+Safe to repeat: migrations that ran are skipped. The login is written anew each time, so to change it, edit
+`.env` and run `docker compose up`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from etl.adapters.postgres import migrate
+from etl.errors import FrontstageError, SettingsError
+from etl.settings import load
+
+
+def main() -> None:
+    settings = load()
+    if settings.postgres_dsn is None:
+        raise SettingsError("postgres_dsn is not set; docker-compose.yml sets FRONTSTAGE_POSTGRES_DSN")
+    subprocess.run(["airflow", "db", "migrate"], check=True)
+    migrate(settings.postgres_dsn.get_secret_value())
+    settings.landing.mkdir(parents=True, exist_ok=True)
+    write_login(Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]))
+
+
+def write_login(file: Path) -> None:
+    """Readable by its owner only, and whole whenever somebody looks."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_suffix(".new")
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps({"admin": os.environ["AIRFLOW_ADMIN_PASSWORD"]}) + "\n")
+    draft.replace(file)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except FrontstageError as error:
+        raise SystemExit(f"prepare: {error}") from None

@@ -1,0 +1,152 @@
+"""One sortable code per key, whatever the key is made of: all order and all search happen on codes.
+
+    integer key            int64, the value itself            searched by NumPy
+    string or binary key   its bytes, as they are             searched by a vectorised binary search
+    several columns        bytes that order as the columns do, one after the other:
+                             integer → 8 bytes, big end first, sign flipped
+                             text    → its bytes with 00 escaped as 00 FF, ended by 00 00
+
+Bytes order text as Postgres does under COLLATE "C". Every function takes and gives whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_SIGN = np.int64(-(2**63))
+
+
+def of_columns(columns: Sequence[pa.Array]) -> pa.Array:
+    """The codes of keys given column by column: int64 or binary."""
+    if len(columns) == 1:
+        (column,) = columns
+        return column if pa.types.is_int64(column.type) else _as_bytes(column)
+    return pc.binary_join_element_wise(*[_part(column) for column in columns], pa.scalar(b"", pa.binary()))
+
+
+def _as_bytes(column: pa.Array) -> pa.Array:
+    return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column.cast(pa.binary())
+
+
+def _part(column: pa.Array) -> pa.Array:
+    if pa.types.is_integer(column.type):
+        flipped = (column.cast(pa.int64()).to_numpy(zero_copy_only=False) ^ _SIGN).astype(">i8")
+        return pa.Array.from_buffers(pa.binary(8), len(column), [None, pa.py_buffer(flipped)]).cast(
+            pa.binary()
+        )
+    escaped = pc.replace_substring(column.cast(pa.binary()), pattern=b"\x00", replacement=b"\x00\xff")
+    return pc.binary_join_element_wise(
+        escaped, pa.scalar(b"\x00\x00", pa.binary()), pa.scalar(b"", pa.binary())
+    )
+
+
+def numbers(codes: pa.Array) -> npt.NDArray[np.int64]:
+    """Integer codes as NumPy sees them, without a copy."""
+    array: npt.NDArray[np.int64] = codes.to_numpy()
+    return array
+
+
+def _are_numbers(codes: pa.Array) -> bool:
+    return bool(pa.types.is_int64(codes.type))
+
+
+def search(sorted_codes: pa.Array, wanted: pa.Array, side: Literal["left", "right"] = "left") -> Rows:
+    """Where each wanted code is (left) or would be inserted after its equals (right)."""
+    if _are_numbers(sorted_codes):
+        return np.searchsorted(numbers(sorted_codes), numbers(wanted), side)
+    low = np.zeros(len(wanted), np.int64)
+    high = np.full(len(wanted), len(sorted_codes), np.int64)
+    goes_right = pc.less if side == "left" else pc.less_equal
+    for _ in range(len(sorted_codes).bit_length()):
+        middle = (low + high) >> 1
+        probe = sorted_codes.take(pa.array(np.minimum(middle, len(sorted_codes) - 1)))
+        right = _mask(goes_right(probe, wanted)) & (low < high)
+        low, high = np.where(right, middle + 1, low), np.where(right, high, np.minimum(middle, high))
+    return low
+
+
+def argsort(codes: pa.Array) -> Rows:
+    """The stable order of codes."""
+    if _are_numbers(codes):
+        return np.argsort(numbers(codes), kind="stable")
+    return np.asarray(pc.sort_indices(codes)).astype(np.int64)
+
+
+def sorted_distinct(codes: pa.Array) -> pa.Array:
+    """The codes once each, in order."""
+    if _are_numbers(codes):
+        ordered = np.sort(numbers(codes))
+        return pa.array(ordered[firsts_of(ordered)])
+    return pc.take(codes, pc.sort_indices(codes)) if len(codes) < 2 else _distinct_bytes(codes)
+
+
+def _distinct_bytes(codes: pa.Array) -> pa.Array:
+    ordered = pc.take(codes, pc.sort_indices(codes))
+    return ordered.filter(pa.array(first_of_equals(ordered)))
+
+
+def firsts_of(ordered: npt.NDArray[np.int64]) -> Mask:
+    """Where a sorted array starts a new value."""
+    new = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return new
+
+
+def first_of_equals(ordered: pa.Array) -> Mask:
+    """Where sorted codes start a new value."""
+    if _are_numbers(ordered):
+        return firsts_of(numbers(ordered))
+    new = np.ones(len(ordered), np.bool_)
+    if len(ordered) > 1:
+        new[1:] = _mask(pc.not_equal(ordered.slice(1), ordered.slice(0, len(ordered) - 1)))
+    return new
+
+
+def equal(left: pa.Array, right: pa.Array) -> Mask:
+    """Where two arrays of codes agree."""
+    if _are_numbers(left):
+        same: Mask = numbers(left) == numbers(right)
+        return same
+    return _mask(pc.equal(left, right))
+
+
+def at_most(left: pa.Array, right: pa.Array) -> Mask:
+    """Where left ≤ right."""
+    if _are_numbers(left):
+        below: Mask = numbers(left) <= numbers(right)
+        return below
+    return _mask(pc.less_equal(left, right))
+
+
+def first_not_rising(codes: pa.Array) -> int | None:
+    """The first row whose code is not greater than the one before it."""
+    if len(codes) < 2:
+        return None
+    below = at_most(codes.slice(1), codes.slice(0, len(codes) - 1))
+    return int(np.argmax(below)) + 1 if below.any() else None
+
+
+def take(codes: pa.Array, rows: Rows) -> pa.Array:
+    """Some codes, by row."""
+    if _are_numbers(codes):
+        return pa.array(numbers(codes)[rows])
+    return codes.take(pa.array(rows))
+
+
+def concat(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Codes one after the other."""
+    return pa.concat_arrays(arrays)
+
+
+def _mask(array: Any) -> Mask:
+    mask: Mask = array.to_numpy(zero_copy_only=False)
+    return mask

@@ -1,0 +1,179 @@
+"""One version of a master, through the three ports of the joins.
+
+    lookup         sorted wanted codes → newest run, then the next older for what is left → gather
+    read_pages     fences of all runs together cut the keys into pages; a page merges what the runs have in it
+    pages_holding  the fences say which pages; a key outside every run's fences costs no page
+
+With no overlay a page is a slice of the mapped file. An overlay adds its own fences, so a page never holds more
+than `page_rows` rows of any one run, wherever new keys cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from etl.adapters.pages import codes
+from etl.adapters.pages.codes import Mask, Rows
+from etl.adapters.pages.errors import ColumnMismatch
+from etl.adapters.pages.manifest import Manifest
+from etl.adapters.pages.merge import visible
+from etl.adapters.pages.run import Run
+from etl.adapters.pages.shape import CODE, DELETED, deleted_of
+from etl.adapters.pages.writer import PageSize
+
+
+class MasterPages:
+    """The reader of one pinned version. A context manager: closing it lets the version be collected."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        runs: Sequence[Run],
+        release: Callable[[], None],
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        self.manifest, self.shape, self.runs, self._release = manifest, manifest.shape, tuple(runs), release
+        attributes = manifest.shape.schema.names[len(manifest.shape.key) :]
+        self.columns = tuple(attributes if columns is None else columns)
+        for name in self.columns:
+            if name not in attributes:
+                raise ColumnMismatch(self.shape.store, name, "absent", f"one of {', '.join(attributes)}")
+        fences = codes.concat([run.firsts for run in runs])
+        self._fences = fences if len(runs) == 1 else codes.sorted_distinct(fences)
+
+    @property
+    def version(self) -> int:
+        return self.manifest.version
+
+    def size(self, wanted: PageSize) -> PageSize:
+        """How to cut rows that join this version: its pages stay as large as its base has them."""
+        return replace(wanted, page_rows=self.runs[0].index.page_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every table handed out."""
+        empty = pa.Table.from_batches([], self.shape.schema)
+        return self.shape.public(empty, self.columns).schema
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the version. Tables handed out stay valid: they keep the files mapped."""
+        self._release()
+
+    # --- MasterLookup
+
+    def lookup(self, keys: pa.Array) -> pa.Table:
+        """The rows of many keys; keys without a row are left out."""
+        wanted = codes.sorted_distinct(self.shape.codes_of_keys(keys))
+        parts = []
+        for run in reversed(self.runs):
+            if not len(wanted):
+                break
+            hits = run.find(wanted)
+            if not hits.places:
+                continue
+            parts.append(self._live(run.gather(hits, self._columns_of(run))))
+            wanted = wanted.filter(pa.array(~hits.found)) if run.entry.is_overlay else wanted
+        table = pa.concat_tables([self._stored_empty(), *parts])
+        return self.shape.public(table.combine_chunks(), self.columns)
+
+    def present(self, wanted: pa.Array) -> Mask:
+        """Which of some distinct sorted codes have a row."""
+        present, open_rows = np.zeros(len(wanted), np.bool_), np.arange(len(wanted))
+        for run in reversed(self.runs):
+            hits = run.find(codes.take(wanted, open_rows))
+            columns = [DELETED] if run.entry.is_overlay else list(self.shape.key[:1])
+            present[open_rows[hits.found]] = ~deleted_of(run.gather(hits, columns))
+            open_rows = open_rows[~hits.found]
+        return present
+
+    def _columns_of(self, run: Run) -> list[str]:
+        return [*self.shape.key, *self.columns, *([DELETED] if run.entry.is_overlay else [])]
+
+    def _live(self, rows: pa.Table) -> pa.Table:
+        if DELETED not in rows.schema.names:
+            return rows
+        return rows.filter(pa.array(~deleted_of(rows))).drop_columns([DELETED])
+
+    def _stored_empty(self) -> pa.Table:
+        fields = [self.shape.schema.field(name) for name in [*self.shape.key, *self.columns]]
+        return pa.schema(fields).empty_table()
+
+    # --- MasterScan
+
+    def page_count(self) -> int:
+        """How many pages one pass takes."""
+        return len(self._fences)
+
+    def read_pages(self, first: int, count: int) -> pa.Table:
+        """The rows of some pages in key order. A page may be empty when all its rows are deleted."""
+        if not 0 <= first <= first + count <= self.page_count():
+            raise IndexError(
+                f"pages {first} to {first + count - 1} are not all among {self.page_count()} pages"
+            )
+        return self.shape.public(self._rows(first, first + count, self.columns), self.columns)
+
+    def stored_rows(self, pages_at_once: int) -> Iterator[pa.Table]:
+        """All visible rows as the files hold them, in key order; what compaction writes."""
+        every = self.shape.schema.names[len(self.shape.key) :]
+        for first in range(0, self.page_count(), pages_at_once):
+            yield self._rows(first, min(self.page_count(), first + pages_at_once), every, code=True)
+
+    def _rows(self, first: int, stop: int, columns: Sequence[str], code: bool = False) -> pa.Table:
+        names = [*self.shape.key, *columns, *([CODE] if len(self.shape.key) > 1 else [])]
+        parts = []
+        for run in reversed(self.runs):
+            kept = [*names, DELETED] if run.entry.is_overlay else names
+            parts += [part.select(kept) for part in _newest_whole(run.slices(*self._range(run, first, stop)))]
+        rows = visible(self.shape, parts)
+        if rows is None:
+            stored = self.shape.stored(overlay=False)
+            rows = pa.schema([stored.field(name) for name in names]).empty_table()
+        return rows if code or CODE not in names else rows.drop_columns([CODE])
+
+    def _range(self, run: Run, first: int, stop: int) -> tuple[int, int]:
+        """The rows of a run that lie in pages `first` … `stop - 1`."""
+        start = 0 if first == 0 else run.row_of(self._fences.slice(first, 1))
+        end = run.entry.rows if stop >= self.page_count() else run.row_of(self._fences.slice(stop, 1))
+        return start, end
+
+    # --- MasterIndex
+
+    def pages_holding(self, keys: pa.Array) -> tuple[pa.Table, int]:
+        """All rows of the pages in which keys may lie, and how many pages that were."""
+        wanted = codes.sorted_distinct(self.shape.codes_of_keys(keys))
+        possible = np.zeros(len(wanted), np.bool_)
+        for run in self.runs:
+            possible |= run.may_hold(wanted)
+        pages = np.maximum(codes.search(self._fences, wanted.filter(pa.array(possible)), "right") - 1, 0)
+        pages = pages[codes.firsts_of(pages)]
+        parts = [self.read_pages(start, stop - start) for start, stop in _stretches(pages)]
+        return pa.concat_tables([self.schema.empty_table(), *parts]), len(pages)
+
+
+def _newest_whole(parts: Iterator[pa.Table]) -> list[pa.Table]:
+    """The slices of one run as one table: segments of a run never share a key."""
+    slices = list(parts)
+    return [pa.concat_tables(slices)] if slices else []
+
+
+def _stretches(pages: Rows) -> Iterator[tuple[int, int]]:
+    """Rising page numbers as stretches of neighbours."""
+    if not len(pages):
+        return
+    breaks = np.flatnonzero(np.diff(pages) != 1) + 1
+    for stretch in np.split(pages, breaks):
+        yield int(stretch[0]), int(stretch[-1]) + 1

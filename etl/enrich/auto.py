@@ -1,0 +1,154 @@
+"""`auto`: the tactic is chosen batch by batch, from what things cost here.
+
+    pending keys ──► price of   lookups   calls · call + keys · key
+                                pages     pages touched · page found by key
+                                scan      all pages · page read in order, once per H_S full of tuples
+                    ──► the cheapest joins this batch; what it really took corrects the unit costs
+
+Results never depend on the choice. With a clock, unit costs are measured: once by a small trial, then after every round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+
+from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
+from etl.enrich.keys import distinct
+from etl.enrich.sizing import Sizes
+from etl.enrich.step import Cost, StreamTuples, TacticStep, stacked
+from etl.enrich.stream_buffer import StreamBuffer
+from etl.enrich.tactic import Tactic
+
+TacticName = Literal["inlj", "hybridjoin", "meshjoin"]
+Clock = Callable[[], float]
+_WORDS = {
+    "inlj": "look the keys up",
+    "hybridjoin": "read the pages that hold them",
+    "meshjoin": "read every page once",
+}
+_LEARN = 0.3  # weight of the newest observation
+_SMALL = 64  # rounds of fewer keys or pages say nothing about unit costs
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen, and what each would have cost."""
+
+    name: TacticName
+    keys: int
+    tuples: int
+    seconds: Mapping[TacticName, float]
+
+    def explain(self) -> str:
+        """The reasons, for people."""
+        ranked = sorted(self.seconds.items(), key=lambda item: item[1])
+        lines = [
+            f"{self.tuples} tuples with {self.keys} distinct keys to join: {_WORDS[self.name]} ({self.name})"
+        ]
+        lines += [f"  {name:<11}{seconds * 1e3:>12.1f} ms   {_WORDS[name]}" for name, seconds in ranked]
+        return "\n".join(lines)
+
+
+def prices(
+    keys: int, tuples: int, profile: MasterProfile, sizes: Mapping[TacticName, Sizes], units: UnitCosts
+) -> dict[TacticName, float]:
+    """Seconds each available tactic needs for so many distinct keys in so many tuples."""
+    out: dict[TacticName, float] = {}
+    for name, size in sizes.items():
+        if name == "inlj":
+            out[name] = -(-tuples // max(1, size.lookup_tuples)) * units.call_s + keys * units.key_s
+        elif name == "hybridjoin":
+            out[name] = pages_touched(keys, profile.page_count) * units.seek_page_s
+        else:
+            passes = -(-tuples // max(1, size.capacity))
+            out[name] = passes * profile.page_count * units.scan_page_s
+    return out
+
+
+class AutoTactic:
+    """Chooses when it is idle, then lets the chosen tactic finish what was loaded."""
+
+    def __init__(
+        self,
+        make: Mapping[TacticName, Callable[[], Tactic]],
+        sizes: Mapping[TacticName, Sizes],
+        profile: MasterProfile,
+        units: UnitCosts,
+        clock: Clock | None = None,
+    ) -> None:
+        assert make, "at least one tactic to choose from"
+        self._make, self._sizes, self._profile, self._clock = make, sizes, profile, clock
+        self.units = units
+        self.choice: Choice | None = None
+        self._active: Tactic | None = None
+        self._waiting = StreamBuffer()
+        self._capacity = max(max(size.capacity, size.lookup_tuples) for size in sizes.values())
+
+    @property
+    def room(self) -> int:
+        return self._capacity - self.pending
+
+    @property
+    def pending(self) -> int:
+        return len(self._waiting) + (0 if self._active is None else self._active.pending)
+
+    @property
+    def nbytes(self) -> int:
+        return self._waiting.nbytes + (0 if self._active is None else self._active.nbytes)
+
+    def load(self, tuples: StreamTuples) -> None:
+        if not self.pending:
+            self._choose(tuples)
+        self._waiting.append(tuples)
+
+    def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:
+        if self._active is None:
+            return TacticStep()
+        for part in self._waiting.take_first(self._active.room):
+            self._active.load(part)
+        start = None if self._clock is None else self._clock()
+        step = self._active.advance(draining=draining and not len(self._waiting), shedding=shedding)
+        if start is not None and self._clock is not None:
+            self._observe(step.cost, self._clock() - start)
+        return step
+
+    def shed(self, count: int) -> StreamTuples | None:
+        return None if self._active is None else self._active.shed(count)
+
+    def shed_all(self) -> StreamTuples | None:
+        inside = None if self._active is None else self._active.shed_all()
+        parts = [*([] if inside is None else [inside]), *self._waiting.take_first(len(self._waiting))]
+        return stacked(parts) if parts else None
+
+    def schema(self, key_type: pa.DataType) -> pa.Schema:
+        tactic = self._active or next(iter(self._make.values()))()
+        return tactic.schema(key_type)
+
+    def _choose(self, tuples: StreamTuples) -> None:
+        keys = len(distinct(tuples.keys).first)
+        seconds = prices(keys, len(tuples), self._profile, self._sizes, self.units)
+        name = min(seconds, key=lambda candidate: seconds[candidate])
+        if self._active is None or self.choice is None or self.choice.name != name:
+            self._active = self._make[
+                name
+            ]()  # the one before is dropped: one budget, one set of pending tuples
+        self.choice = Choice(name, keys, len(tuples), seconds)
+
+    def _observe(self, cost: Cost, seconds: float) -> None:
+        """Moves the unit cost of what was just used towards what it took."""
+        assert self.choice is not None, "somebody was chosen"
+        units, name = self.units, self.choice.name
+        if name == "inlj" and cost.lookups >= _SMALL:
+            self.units = replace(units, key_s=_towards(units.key_s, (seconds - units.call_s) / cost.lookups))
+        elif name == "hybridjoin" and cost.pages:
+            self.units = replace(units, seek_page_s=_towards(units.seek_page_s, seconds / cost.pages))
+        elif name == "meshjoin" and cost.pages:
+            self.units = replace(units, scan_page_s=_towards(units.scan_page_s, seconds / cost.pages))
+
+
+def _towards(old: float, new: float) -> float:
+    return max(1e-9, (1 - _LEARN) * old + _LEARN * new)

@@ -1,0 +1,127 @@
+"""The joins as micro-batches use them: keys in, one answer per key out.
+
+join = build("cinlj", lookup=source, budget_bytes=64 << 20)       kept from batch to batch
+join.front_stage.pin(master_version)                              another version empties it
+result = join_batch(join, keys)                                   master rows and a position per key
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.enrich.build import JOINS, JoinName, build
+from etl.enrich.errors import FingerprintCollision
+from etl.enrich.join import SemiStreamJoin
+from etl.enrich.keys import I64, distinct, encode, plain
+from etl.enrich.step import Metrics, Step
+
+__all__ = ["ABSENT", "JOINS", "SHED", "BatchBudget", "BatchResult", "JoinName", "build", "join_batch"]
+
+ABSENT, SHED = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The answer for each key of a call."""
+
+    master: pa.Table  # the distinct master rows used
+    position: I64  # for each key its row in `master`, ABSENT or SHED
+    hit: np.ndarray  # answered by the front stage
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBudget:
+    """How much of the master one batch may read. Counted, not timed: a retried batch sheds the same orders."""
+
+    pages: int | None = None
+    lookups: int | None = None
+
+    def spent(self, metrics: Metrics) -> bool:
+        read = (self.pages, metrics.cost.pages), (self.lookups, metrics.cost.lookups)
+        return any(most is not None and used >= most for most, used in read)
+
+
+def join_batch(
+    join: SemiStreamJoin,
+    keys: pa.Array | pa.ChunkedArray,
+    *,
+    now: float | None = None,
+    budget: BatchBudget | None = None,
+) -> BatchResult:
+    """Joins all keys and leaves nothing pending. NULL keys are ABSENT.
+
+    `budget`: once it is spent, keys the front stage cannot answer are SHED.
+    """
+    assert not join.pending, "a batch starts with an empty join"
+    keys = plain(keys)
+    tickets = join.offer(keys)
+    answer = _Answer(int(tickets[0]) if len(tickets) else 0, len(keys))
+    metrics = Metrics()
+    while join.pending:
+        spent = budget is not None and budget.spent(metrics)
+        step = join.give_up(now) if spent else join.step(now)
+        metrics += step.metrics
+        answer.add(step)
+    master, position = _told_apart(join, keys, answer)
+    _verify(keys, master, position)
+    return BatchResult(master, position, answer.hit, metrics)
+
+
+class _Answer:
+    """Steps gathered into one answer per key."""
+
+    def __init__(self, first_ticket: int, keys: int) -> None:
+        self._first = first_ticket
+        self._rows = 0
+        self.position = np.full(keys, ABSENT, np.int64)
+        self.hit = np.zeros(keys, bool)
+        self.tables: list[pa.Table] = []
+        self.steps = 0  # that brought rows; within one step no row comes twice
+
+    def add(self, step: Step) -> None:
+        self.hit[step.known_absent - self._first] = True
+        self.steps += bool(step.matched)
+        for matches in step.matched:
+            assert matches.rows is not None, "a match has a row"
+            where = matches.tickets - self._first
+            self.position[where] = matches.row + self._rows
+            self.hit[where] |= matches.front
+            self.tables.append(matches.rows)
+            self._rows += matches.rows.num_rows
+        if step.shed is not None:
+            self.position[step.shed.tickets - self._first] = SHED
+
+
+def _told_apart(join: SemiStreamJoin, keys: pa.Array, answer: _Answer) -> tuple[pa.Table, I64]:
+    """One table in which every master row is there once."""
+    if not answer.tables:
+        return join.tactic.schema(keys.type).empty_table(), answer.position
+    master, position = pa.concat_tables(answer.tables).combine_chunks(), answer.position
+    if answer.steps == 1:
+        return master, position
+    groups = distinct(encode(master.column(0)))
+    if len(groups.first) < master.num_rows:
+        master = master.take(pa.array(groups.first))
+        position = np.where(position >= 0, groups.codes[position], position)
+    return master, position
+
+
+def _verify(keys: pa.Array, master: pa.Table, position: I64) -> None:
+    """Where keys are known by fingerprint, looks at the keys themselves once more."""
+    if pa.types.is_integer(keys.type) or not master.num_rows:
+        return
+    found = np.flatnonzero(position >= 0)
+    mine, theirs = keys.take(pa.array(found)), plain(master.column(0)).take(pa.array(position[found]))
+    parts = (
+        zip(mine.flatten(), theirs.flatten(), strict=True)
+        if pa.types.is_struct(keys.type)
+        else [(mine, theirs)]
+    )
+    wrong = sum(int(pc.sum(pc.not_equal(a, b.cast(a.type))).as_py() or 0) for a, b in parts)
+    if wrong:
+        raise FingerprintCollision(wrong)

@@ -1,0 +1,174 @@
+"""The seven joins by name, put together from their parts and sized from one budget.
+
+meshjoin   hybridjoin   inlj           a tactic alone
+cmeshjoin  chybridjoin  cinlj          the same behind a front stage
+auto                                   a front stage, and the tactic chosen for each batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from etl.enrich.auto import AutoTactic, Clock, TacticName
+from etl.enrich.calibrate import measure_units, profile_of
+from etl.enrich.cost import MasterProfile, UnitCosts
+from etl.enrich.errors import PortMissing, UnknownChoice
+from etl.enrich.front_stage import FrontStage, FrontStageConfig
+from etl.enrich.hybrid import HybridConfig, HybridJoin
+from etl.enrich.inlj import IndexNestedLoop, InljConfig
+from etl.enrich.join import SemiStreamJoin
+from etl.enrich.mesh import MeshConfig, MeshJoin
+from etl.enrich.policy import POLICIES, PolicyName
+from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
+from etl.enrich.shedding import SheddingConfig
+from etl.enrich.sizing import FRONT_SHARE, Sizes, size_hybrid, size_inlj, size_mesh
+from etl.enrich.tactic import Tactic
+
+JoinName = Literal["inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto"]
+JOINS: tuple[JoinName, ...] = ("inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto")
+_AUTO_FRONT_SHARE = 0.6
+_PORT: dict[TacticName, str] = {"inlj": "lookup", "hybridjoin": "index", "meshjoin": "scan"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The ways into one master, as far as it offers them."""
+
+    lookup: MasterLookup | None = None
+    scan: MasterScan | None = None
+    index: MasterIndex | None = None
+
+    def offers(self, tactic: TacticName) -> bool:
+        return getattr(self, _PORT[tactic]) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may turn. The defaults suit micro-batches."""
+
+    policy: PolicyName = "tinylfu"
+    threshold: int = 2
+    window: float = 128.0
+    negative_ttl_s: float = 60.0
+    front_share: float = FRONT_SHARE  # of the budget, before MESHJOIN and HYBRIDJOIN
+    lookup_tuples: int = 65_536  # at most, per lookup
+    lookups: int | None = None  # queue elements that choose pages at once; None: as many as the budget allows
+    lookup_position: float = 1.0
+    shedding_position: float = 0.15
+    pages_per_step: int | None = None  # disk buffer of MESHJOIN; None: by the cost model
+    staggered: bool = False  # MESHJOIN takes in tuples a little at every step, as the paper does
+    shedding: SheddingConfig | None = None
+    units: UnitCosts | None = None  # known unit costs; None: measured, when there is a clock
+    clock: Clock | None = None
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise UnknownChoice("front-stage policy", self.policy, POLICIES)
+        if not 0.0 < self.front_share < 1.0:
+            raise ValueError(f"front_share={self.front_share} is not a share between 0 and 1")
+
+
+def assemble(
+    name: str,
+    sources: Sources,
+    budget_bytes: int,
+    options: Options,
+    front_stage: FrontStage | None = None,
+    profile: MasterProfile | None = None,
+) -> SemiStreamJoin:
+    """The join of that name, all its parts within `budget_bytes`. `front_stage`: one that was kept."""
+    if name not in JOINS:
+        raise UnknownChoice("join", name, JOINS)
+    profile = profile or profile_of(sources.scan)
+    names = _tactics(name, sources)
+    cached = name == "auto" or name.startswith("c")
+    if name == "auto":  # whichever tactic follows, hits are the cheapest answers
+        options = replace(options, front_share=max(options.front_share, _AUTO_FRONT_SHARE))
+    sizes = {tactic: _size(tactic, budget_bytes, profile, options, cached=cached) for tactic in names}
+    front_bytes = min(size.front_bytes for size in sizes.values())
+    make = {tactic: _maker(tactic, sources, sizes[tactic], options) for tactic in names}
+    tactic = _auto(make, sizes, profile, sources, options) if name == "auto" else make[names[0]]()
+    if cached and front_stage is None:
+        front_stage = FrontStage(
+            FrontStageConfig(
+                front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s
+            )
+        )
+    return SemiStreamJoin(front_stage if cached else None, tactic, options.shedding)
+
+
+def _tactics(name: str, sources: Sources) -> list[TacticName]:
+    """Which tactics the name stands for, all of them possible with these sources."""
+    if name == "auto":
+        offered = [tactic for tactic in _PORT if sources.offers(tactic)]
+        if not offered:
+            raise PortMissing(name, "lookup, index or scan")
+        return offered
+    tactic: TacticName = "inlj" if "inlj" in name else "hybridjoin" if "hybrid" in name else "meshjoin"
+    if not sources.offers(tactic):
+        raise PortMissing(name, _PORT[tactic])
+    return [tactic]
+
+
+def _size(
+    tactic: TacticName, budget: int, profile: MasterProfile, options: Options, *, cached: bool
+) -> Sizes:
+    if tactic == "inlj":
+        return size_inlj(budget, profile, front=cached, most_tuples=options.lookup_tuples)
+    if tactic == "hybridjoin":
+        return size_hybrid(budget, profile, front=cached, share=options.front_share, lookups=options.lookups)
+    return size_mesh(budget, profile, front=cached, share=options.front_share, pages=options.pages_per_step)
+
+
+def _maker(tactic: TacticName, sources: Sources, sizes: Sizes, options: Options) -> Callable[[], Tactic]:
+    def inlj() -> Tactic:
+        assert sources.lookup is not None, "checked by name"
+        return IndexNestedLoop(sources.lookup, InljConfig(sizes.lookup_tuples))
+
+    def hybrid() -> Tactic:
+        assert sources.index is not None, "checked by name"
+        position, shedding = options.lookup_position, options.shedding_position
+        return HybridJoin(sources.index, HybridConfig(sizes.capacity, sizes.lookups, position, shedding))
+
+    def mesh() -> Tactic:
+        assert sources.scan is not None, "checked by name"
+        config = MeshConfig(sizes.capacity, sizes.capacity, sizes.pages_per_step)
+        if options.staggered:
+            config = MeshConfig.staggered(sizes.capacity, sources.scan.page_count(), sizes.pages_per_step)
+        return MeshJoin(sources.scan, config)
+
+    return {"inlj": inlj, "hybridjoin": hybrid, "meshjoin": mesh}[tactic]
+
+
+def _auto(
+    make: dict[TacticName, Callable[[], Tactic]],
+    sizes: dict[TacticName, Sizes],
+    profile: MasterProfile,
+    sources: Sources,
+    options: Options,
+) -> Tactic:
+    units = options.units or UnitCosts()
+    if options.units is None and options.clock is not None:
+        units = measure_units(
+            units, options.clock, lookup=sources.lookup, scan=sources.scan, index=sources.index
+        )
+    return AutoTactic(make, sizes, profile, units, options.clock)
+
+
+def build(
+    name: str,
+    *,
+    budget_bytes: int,
+    lookup: MasterLookup | None = None,
+    scan: MasterScan | None = None,
+    index: MasterIndex | None = None,
+    front_stage: FrontStage | None = None,
+    profile: MasterProfile | None = None,
+    options: Options | None = None,
+    **turned: object,
+) -> SemiStreamJoin:
+    """`assemble` with its parts by keyword: `build("cinlj", lookup=source, budget_bytes=…, policy="paper")`."""
+    chosen = replace(options or Options(), **turned)  # type: ignore[arg-type]
+    return assemble(name, Sources(lookup, scan, index), budget_bytes, chosen, front_stage, profile)

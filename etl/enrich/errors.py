@@ -1,0 +1,98 @@
+"""What can be wrong with a join before or while it runs: each error names the thing and the remedy."""
+
+from __future__ import annotations
+
+from etl.errors import SettingsError, TerminalError
+
+
+class KeyTypeMismatch(TerminalError):
+    """Stream and master do not speak of the same kind of key."""
+
+    def __init__(self, given: str, expected: str) -> None:
+        super().__init__(given, expected)
+        self.given, self.expected = given, expected
+
+    def __str__(self) -> str:
+        return (
+            f"stream keys are {self.given}, master keys are {self.expected}; cast one of them before the join"
+        )
+
+
+class KeyTypeUnsupported(TerminalError):
+    """No join is made on keys of this type."""
+
+    def __init__(self, given: str) -> None:
+        super().__init__(given)
+        self.given = given
+
+    def __str__(self) -> str:
+        return f"keys of type {self.given} cannot be joined; use an integer, string or binary column, or a struct of them"
+
+
+class DuplicateMasterKey(TerminalError):
+    """Two master rows claim one key, so a stream tuple would have two answers."""
+
+    def __init__(self, source: str, key: str) -> None:
+        super().__init__(source, key)
+        self.source, self.key = source, key
+
+    def __str__(self) -> str:
+        return f"master {self.source!r} holds key {self.key} more than once; make the key unique and publish again"
+
+
+class NullMasterKey(TerminalError):
+    """A master row without a key can never be found."""
+
+    def __init__(self, source: str, rows: int) -> None:
+        super().__init__(source, rows)
+        self.source, self.rows = source, rows
+
+    def __str__(self) -> str:
+        return f"master {self.source!r} holds {self.rows} rows with a NULL key; remove them or give them keys"
+
+
+class FingerprintCollision(TerminalError):
+    """Two different long keys share one 128-bit fingerprint. Nothing wrong was returned."""
+
+    def __init__(self, keys: int) -> None:
+        super().__init__(keys)
+        self.keys = keys
+
+    def __str__(self) -> str:
+        return f"{self.keys} keys collide with other keys in 128 bits; join on an integer key instead"
+
+
+class BudgetTooSmall(SettingsError):
+    """The bytes given cannot hold the parts of the join even once."""
+
+    def __init__(self, part: str, given_bytes: int, needed_bytes: int) -> None:
+        super().__init__(part, given_bytes, needed_bytes)
+        self.part, self.given_bytes, self.needed_bytes = part, given_bytes, needed_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.given_bytes} bytes are too few for {self.part}, which needs at least {self.needed_bytes}; "
+            f"raise the budget"
+        )
+
+
+class UnknownChoice(SettingsError):
+    """A name that is none of the allowed ones."""
+
+    def __init__(self, what: str, given: str, allowed: tuple[str, ...]) -> None:
+        super().__init__(what, given, allowed)
+        self.what, self.given, self.allowed = what, given, allowed
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.given!r} is unknown; choose one of {', '.join(self.allowed)}"
+
+
+class PortMissing(SettingsError):
+    """The chosen join reads master data in a way this source was not given for."""
+
+    def __init__(self, join: str, port: str) -> None:
+        super().__init__(join, port)
+        self.join, self.port = join, port
+
+    def __str__(self) -> str:
+        return f"{self.join} needs a master source with {self.port}; pass one or choose another join"

@@ -1,0 +1,131 @@
+"""A hash table of keys in NumPy: open addressing, linear probing, every operation over whole arrays.
+
+    slot = fibonacci(key);  while taken by another key: slot += 1        (one round for all keys that still wander)
+
+A round costs a few array operations, and after two or three rounds hardly any key is left. Measured on two cores with
+150 thousand keys: 48 million hits per second, against 59 for pandas' engine, 57 for Arrow's `index_in` (which builds its
+table anew in each call) and 6 for `searchsorted`; so the engine stays with NumPy.
+
+Invariant: at most 5/8 of the slots are used, removed ones included.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from etl.enrich.keys import I64, U64, Keys
+
+EMPTY, REMOVED = -1, -2
+_GOLDEN, _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+
+
+def slots_for(capacity: int) -> int:
+    """How many slots hold `capacity` keys without crowding."""
+    return max(16, 2 * capacity)
+
+
+class HashIndex:
+    """Maps distinct keys to small non-negative numbers of the caller's choice (an entry, a group, a row)."""
+
+    def __init__(self, capacity: int, *, two_lanes: bool) -> None:
+        self._slots = slots_for(capacity)
+        self._lo = np.zeros(self._slots, np.uint64)
+        self._hi = np.zeros(self._slots, np.uint64) if two_lanes else None
+        self._value = np.full(self._slots, EMPTY, np.int32)
+        self._used = 0  # slots that are not EMPTY
+        self.size = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._lo.nbytes + self._value.nbytes + (0 if self._hi is None else self._hi.nbytes)
+
+    @staticmethod
+    def bytes_for(capacity: int, *, two_lanes: bool) -> int:
+        """What an index of this capacity occupies."""
+        return slots_for(capacity) * (20 if two_lanes else 12)
+
+    def find(self, keys: Keys) -> I64:
+        """The number of each key, -1 where it is not in the table."""
+        slot = self._seek(keys)
+        return np.where(slot >= 0, self._value[slot], EMPTY).astype(np.int64)
+
+    def add(self, keys: Keys, values: npt.NDArray[Any]) -> None:
+        """Puts in keys that are distinct and not in the table."""
+        if self._used + len(keys) > self._slots * 5 // 8:
+            self._rebuild(self.size + len(keys))
+        position = self._home(keys)
+        waiting = np.arange(len(keys))
+        while len(waiting):
+            won = self._claim(keys, values, waiting, position[waiting])
+            waiting = waiting[~won]
+            position[waiting] = (position[waiting] + 1) % self._slots
+        self.size += len(keys)
+
+    def _claim(self, keys: Keys, values: npt.NDArray[Any], bidders: I64, spots: I64) -> npt.NDArray[np.bool_]:
+        """Of several keys that bid for one free slot the last gets it. Tells who won."""
+        before = self._value[spots]
+        free = before < 0
+        bid = np.arange(-3, -3 - len(bidders), -1, dtype=np.int32)
+        self._value[spots[free]] = bid[free]
+        won = free & (self._value[spots] == bid)
+        winners, where = bidders[won], spots[won]
+        self._value[where] = values[winners]
+        self._lo[where] = keys.lo[winners]
+        if self._hi is not None and keys.hi is not None:
+            self._hi[where] = keys.hi[winners]
+        self._used += int(np.count_nonzero(before[won] == EMPTY))
+        return won
+
+    def remove(self, keys: Keys) -> None:
+        """Takes out keys; those not in the table are passed over."""
+        slot = self._seek(keys)
+        slot = slot[slot >= 0]
+        self._value[slot] = REMOVED
+        self.size -= len(slot)
+
+    def clear(self) -> None:
+        self._value[:] = EMPTY
+        self._used = self.size = 0
+
+    def _home(self, keys: Keys) -> I64:
+        mixed = keys.lo if keys.hi is None else keys.lo ^ (keys.hi * _ODD)
+        return ((((mixed * _GOLDEN) >> _HALF) * np.uint64(self._slots)) >> _HALF).astype(np.int64)
+
+    def _seek(self, keys: Keys) -> I64:
+        """The slot of each key, or -1."""
+        slot = self._home(keys)
+        value = self._value[slot]
+        hit = self._same(slot, keys.lo, keys.hi) & (value >= 0)
+        out = np.where(hit, slot, -1)
+        rows = np.flatnonzero(~hit & (value != EMPTY))
+        while len(rows):
+            at = slot[rows] + 1
+            at[at == self._slots] = 0
+            slot[rows] = at
+            value = self._value[at]
+            hit = self._same(at, keys.lo[rows], None if keys.hi is None else keys.hi[rows]) & (value >= 0)
+            out[rows[hit]] = at[hit]
+            rows = rows[~hit & (value != EMPTY)]
+        return out
+
+    def _same(self, slot: I64, lo: U64, hi: U64 | None) -> npt.NDArray[np.bool_]:
+        same = self._lo[slot] == lo
+        if self._hi is not None and hi is not None:
+            same &= self._hi[slot] == hi
+        return same
+
+    def _rebuild(self, capacity: int) -> None:
+        """Sweeps out removed slots; grows only when the living need it."""
+        live = np.flatnonzero(self._value >= 0)
+        lo, values = self._lo[live], self._value[live].copy()
+        hi = None if self._hi is None else self._hi[live]
+        self._slots = max(self._slots, slots_for(capacity))
+        self._lo = np.zeros(self._slots, np.uint64)
+        self._hi = None if hi is None else np.zeros(self._slots, np.uint64)
+        self._value = np.full(self._slots, EMPTY, np.int32)
+        self._used = self.size = 0
+        self.add(Keys(lo, hi, None, None), values)

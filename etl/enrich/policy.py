@@ -1,0 +1,198 @@
+"""Who may enter the front stage, and who leaves for it. Three answers, one shape.
+
+estimate   how frequent are these keys?                    (records them)
+choose     which candidates enter, how many victims leave  (victims come least frequent first)
+forget     these keys left
+age        is it time to halve all frequencies?
+
+paper      a row enters when it matched at least `threshold` pending tuples, whatever it displaces
+tinylfu    a row enters when it is more frequent than those it displaces; a sketch counts keys that are not inside
+static     nothing enters after the first filling: the clairvoyant bound of benchmarks
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from etl.enrich.errors import UnknownChoice
+from etl.enrich.keys import I64, Keys
+from etl.enrich.sketch import CountMinSketch
+
+PolicyName = Literal["paper", "tinylfu", "static"]
+POLICIES: tuple[PolicyName, ...] = ("paper", "tinylfu", "static")
+_DRIFT = 0.75  # of the usual share of hits: less means that the stream has drifted
+_DRIFT_HALVINGS = 4
+F32 = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Rows to compare: how frequent, how large."""
+
+    frequency: F32
+    size: I64
+
+
+class Policy(Protocol):
+    """One way to fill the front stage."""
+
+    threshold: int
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def estimate(self, keys: Keys, counts: I64) -> F32: ...
+
+    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]: ...
+
+    def forget(self, keys: Keys, frequency: F32) -> None: ...
+
+    def fade(self, tuples: int, hits: int, rows: int) -> int: ...
+
+    def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None: ...
+
+
+def _victims_needed(sizes: I64, victims: Entries, free_bytes: int) -> I64:
+    """How many victims make room for the first 1, 2, … candidates; one more than there are means: no room."""
+    missing = np.cumsum(sizes) - free_bytes
+    needed = np.searchsorted(np.cumsum(victims.size), missing) + 1
+    return np.where(missing <= 0, 0, needed)
+
+
+class PaperPolicy:
+    """The paper's: enter at `threshold`, displace the least frequent.
+
+    The threshold falls when rows were refused although there is room, and rises when more than `eviction_share` of
+    the front stage was displaced since the last look.
+    """
+
+    def __init__(self, threshold: int = 2, eviction_share: float = 0.05, lowest: int = 1) -> None:
+        self.threshold = threshold
+        self._eviction_share = eviction_share
+        self._lowest = lowest
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+    def estimate(self, keys: Keys, counts: I64) -> F32:
+        assert len(keys) == len(counts), "one count per key"
+        return counts.astype(np.float32)
+
+    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]:
+        enter = np.flatnonzero(candidates.frequency >= self.threshold)
+        enter = enter[np.argsort(-candidates.frequency[enter], kind="stable")]
+        needed = _victims_needed(candidates.size[enter], victims, free_bytes)
+        fits = int(np.searchsorted(needed, len(victims.size), side="right"))
+        return enter[:fits], int(needed[fits - 1]) if fits else 0
+
+    def forget(self, keys: Keys, frequency: F32) -> None:
+        """Nothing is kept about rows that left."""
+
+    def fade(self, tuples: int, hits: int, rows: int) -> int:  # noqa: ARG002
+        return 0
+
+    def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None:
+        if not full and refused:
+            self.threshold = max(self._lowest, self.threshold - 1)
+        elif evicted > self._eviction_share * max(1, rows):
+            self.threshold += 1
+
+
+class TinyLfuPolicy:
+    """Enter when more frequent than what is displaced; old counts fade.
+
+    Counts are halved after `window` tuples per row held: slowly, so that rows of nearly equal frequency are told
+    apart. When the share of hits falls below three quarters of the usual, the stream has drifted: counts are
+    halved several times at once, and what is wanted now gets in.
+    """
+
+    def __init__(self, sketch: CountMinSketch, window: float = 128.0) -> None:
+        self.threshold = 0
+        self._sketch = sketch
+        self._window = window
+        self._tuples = 0
+        self._recent_tuples = self._recent_hits = 0
+        self._usual = 0.0
+
+    @property
+    def nbytes(self) -> int:
+        return self._sketch.nbytes
+
+    def estimate(self, keys: Keys, counts: I64) -> F32:
+        return self._sketch.add(keys, counts).astype(np.float32)
+
+    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]:
+        enter = np.argsort(-candidates.frequency, kind="stable")
+        needed = _victims_needed(candidates.size[enter], victims, free_bytes)
+        last = np.minimum(needed, len(victims.size)) - 1
+        price = (
+            np.where(needed > 0, victims.frequency[last], -1.0)
+            if len(victims.size)
+            else np.full(len(needed), -1.0)
+        )
+        worthy = (needed <= len(victims.size)) & (candidates.frequency[enter] > price)
+        fits = int(np.argmin(worthy)) if not worthy.all() else len(worthy)
+        return enter[:fits], int(needed[fits - 1]) if fits else 0
+
+    def forget(self, keys: Keys, frequency: F32) -> None:
+        self._sketch.raise_to(keys, frequency)
+
+    def fade(self, tuples: int, hits: int, rows: int) -> int:
+        self._tuples += tuples
+        halvings = _DRIFT_HALVINGS if self._drifted(tuples, hits, rows) else 0
+        if self._tuples >= self._window * max(rows, 64):
+            halvings = max(halvings, 1)
+        if halvings:
+            self._tuples = 0
+            self._sketch.halve(halvings)
+        return halvings
+
+    def _drifted(self, tuples: int, hits: int, rows: int) -> bool:
+        """Whether the front stage suddenly answers far less than it used to."""
+        self._recent_tuples += tuples
+        self._recent_hits += hits
+        if self._recent_tuples < max(1000, rows // 2):
+            return False
+        share = self._recent_hits / self._recent_tuples
+        self._recent_tuples = self._recent_hits = 0
+        drifted = share < _DRIFT * self._usual
+        self._usual = share if drifted or not self._usual else 0.8 * self._usual + 0.2 * share
+        return drifted
+
+    def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None:
+        """The price of entry is what is displaced; there is no threshold to move."""
+
+
+class StaticPolicy(PaperPolicy):
+    """Fills up once, most frequent first, and never changes: give it the true frequencies and it is the bound."""
+
+    def __init__(self) -> None:
+        super().__init__(threshold=0)
+
+    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]:
+        none = Entries(victims.frequency[:0], victims.size[:0])
+        return super().choose(candidates, none, free_bytes)
+
+    def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None:
+        """Nothing moves."""
+
+
+def make_policy(name: str, *, threshold: int, window: float, rows: int) -> Policy:
+    """The policy of that name, for a front stage of about so many rows."""
+    if name == "paper":
+        return PaperPolicy(threshold)
+    if name == "tinylfu":
+        return TinyLfuPolicy(CountMinSketch(width=CountMinSketch.width_for(rows)), window)
+    if name == "static":
+        return StaticPolicy()
+    raise UnknownChoice("front-stage policy", name, POLICIES)
+
+
+def policy_bytes_per_row(name: str) -> int:
+    """Memory a policy needs for each row the front stage can hold."""
+    return CountMinSketch.BYTES_PER_ROW if name == "tinylfu" else 0

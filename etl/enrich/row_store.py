@@ -1,0 +1,164 @@
+"""Master rows in memory, as Arrow, addressable one by one and counted in bytes as they are.
+
+Arrow tables cannot be overwritten, so rows live in segments; a dropped row stays as a hole until its segment is
+cleaned (the segment with most holes first), as in a log-structured file system:
+
+    entry ──► (segment, row)      segment 0: [row row ·· row]   3 live, 1 hole
+                                  segment 1: [row ·· ·· ··]     next to be cleaned
+
+Holes count as bytes until they are cleaned. The owner keeps live rows below `LIVE_SHARE` of its bound, so that cleaning
+frees something each time and costs a few copied bytes per byte stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from etl.enrich.keys import I64
+
+LIVE_SHARE = 0.85
+_MANY = 48  # small segments are merged when there are more
+_SEGMENT_SHARE = 32  # a segment is at most 1/32 of the bound: cleaning needs no more than that on the side
+
+
+@dataclass(slots=True)
+class _Segment:
+    rows: pa.Table
+    entry: I64  # whose row it is, -1 for a hole
+    live: int
+    nbytes: int
+
+
+def row_bytes(table: pa.Table) -> I64:
+    """The size of each row: fixed parts as they are, strings by their length."""
+    fixed = 0
+    sizes = np.zeros(table.num_rows, np.int64)
+    for column in table.itercolumns():
+        fixed += _add_sizes(column, sizes)
+    return sizes + fixed
+
+
+def _add_sizes(column: pa.ChunkedArray, sizes: I64) -> int:
+    """Adds what varies to `sizes`; returns what every row has."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return sum(
+            _add_sizes(pa.chunked_array([a.field(i) for a in column.chunks], kind.field(i).type), sizes)
+            for i in range(kind.num_fields)
+        )
+    try:
+        return (int(kind.bit_width) + 7) // 8 + 1
+    except ValueError:
+        pass
+    if (
+        pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+    ):
+        lengths = pa.compute.binary_length(column).fill_null(0)
+        sizes += lengths.to_numpy().astype(np.int64)
+        return 9 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else 5
+    return -(-column.nbytes // max(1, len(column)))  # nested: the mean is the best there is
+
+
+class RowStore:
+    """Rows by entry number (0 … capacity - 1, chosen by the owner)."""
+
+    def __init__(self, capacity: int, bound_bytes: int) -> None:
+        self._segment_of = np.full(capacity, -1, np.int32)
+        self._row_of = np.zeros(capacity, np.int32)
+        self._segments: dict[int, _Segment] = {}
+        self._next = 0
+        self._bound = bound_bytes
+        self.rows_bytes = 0  # segments, holes included
+
+    @property
+    def nbytes(self) -> int:
+        marks = sum(segment.entry.nbytes for segment in self._segments.values())
+        return self._segment_of.nbytes + self._row_of.nbytes + self.rows_bytes + marks
+
+    @staticmethod
+    def overhead_per_entry() -> int:
+        return 4 + 4 + 8
+
+    def put(self, entries: I64, rows: pa.Table) -> None:
+        """Stores the rows under free entries."""
+        if not len(entries):
+            return
+        piece = max(1, int(len(entries) * self._bound / _SEGMENT_SHARE / max(1, rows.nbytes)))
+        for start in range(0, len(entries), piece):  # one round per segment, not per row
+            part = rows.slice(start, piece)
+            self._append(entries[start : start + piece], _compact(part))
+        small = [n for n, s in self._segments.items() if s.nbytes * 2 * _SEGMENT_SHARE < self._bound]
+        if len(small) > _MANY:
+            self._merge(small)
+
+    def drop(self, entries: I64) -> None:
+        """Makes holes of these rows."""
+        segments = self._segment_of[entries]
+        for number in np.unique(segments):
+            mine = entries[segments == number]
+            segment = self._segments[int(number)]
+            segment.entry[self._row_of[mine]] = -1
+            segment.live -= len(mine)
+            if not segment.live:
+                self._forget(int(number))
+        self._segment_of[entries] = -1
+
+    def take(self, entries: I64) -> pa.Table:
+        """The rows of the entries, in their order."""
+        segments = self._segment_of[entries]
+        order = np.argsort(segments, kind="stable")
+        bounds = np.flatnonzero(np.diff(segments[order], prepend=-1, append=-1))
+        parts = []
+        for start, stop in pairwise(bounds):
+            segment = self._segments[int(segments[order[start]])]
+            parts.append(segment.rows.take(pa.array(self._row_of[entries[order[start:stop]]])))
+        table = pa.concat_tables(parts).combine_chunks()
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return table if len(parts) == 1 else table.take(pa.array(back))
+
+    def clean(self, allowed_bytes: int) -> None:
+        """Copies living rows together until segments and their marks fit, the emptiest segments first."""
+        while self.nbytes > allowed_bytes:
+            number, segment = max(self._segments.items(), key=lambda item: len(item[1].entry) - item[1].live)
+            if segment.live == len(segment.entry):
+                return
+            self._merge([number])
+
+    def clear(self) -> None:
+        self._segments.clear()
+        self._segment_of[:] = -1
+        self.rows_bytes = 0
+
+    def _append(self, entries: I64, rows: pa.Table) -> None:
+        size = rows.get_total_buffer_size()
+        self._segments[self._next] = _Segment(rows, entries.astype(np.int64), len(entries), size)
+        self._segment_of[entries] = self._next
+        self._row_of[entries] = np.arange(len(entries))
+        self._next += 1
+        self.rows_bytes += size
+
+    def _merge(self, numbers: list[int]) -> None:
+        entries, parts = [], []
+        for number in numbers:
+            segment = self._segments[number]
+            alive = np.flatnonzero(segment.entry >= 0)
+            entries.append(segment.entry[alive])
+            parts.append(segment.rows.take(pa.array(alive)))
+            self._forget(number)
+        self._append(np.concatenate(entries), _compact(pa.concat_tables(parts)))
+
+    def _forget(self, number: int) -> None:
+        self.rows_bytes -= self._segments.pop(number).nbytes
+
+
+def _compact(rows: pa.Table) -> pa.Table:
+    """The rows in buffers of their own: a slice would keep all of its parent in memory."""
+    return rows.take(pa.array(np.arange(rows.num_rows))).combine_chunks()

@@ -1,0 +1,38 @@
+"""The one way templates are filled: all is escaped, a misspelt name is an error, figures have one form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from etl.report import figures
+from etl.report.model import Outcome
+
+OUTCOMES: dict[Outcome, tuple[str, str]] = {
+    "loaded": ("Loaded", "good"),
+    "empty": ("No new orders", "calm"),
+    "held": ("Held", "warn"),
+    "failed": ("Failed", "bad"),
+}
+"""What a reader is told of each outcome, and in which tone."""
+
+
+def fill(template: str, **values: Any) -> str:
+    """The text of a template with these values."""
+    environment = Environment(
+        loader=PackageLoader("etl.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": figures.number,
+        "percent": figures.percent,
+        "duration": figures.duration,
+        "moment": figures.moment,
+        "visible": figures.visible,
+        "words": figures.words,
+    }
+    return environment.get_template(template).render(outcomes=OUTCOMES, **values)

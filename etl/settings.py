@@ -1,0 +1,177 @@
+"""All settings, built once and frozen: defaults, then `frontstage.toml`, then `FRONTSTAGE_*` variables.
+
+Nothing else in the project reads the environment. An unknown key and a bad value are both named, with what is
+allowed, in one `SettingsError`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from etl.errors import SettingsError
+
+PREFIX = "FRONTSTAGE_"
+PROJECT = Path(__file__).resolve().parents[1]
+"""The checkout: where `dags/`, `sql/` and `warehouse/` are."""
+
+Tactic = Literal["inlj", "cinlj"]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Settings(BaseSettings):
+    """What a user may set. Names carry their unit; every path is made absolute against `home`."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
+
+    home: Path = Field(
+        PROJECT, description="Folder of `frontstage.toml` and, by default, of everything written."
+    )
+    var: Path = Field(Path("var"), description="Everything the project writes: data, logs, reports.")
+    landing: Path = Field(Path("var/landing"), description="Where order files (`*.jsonl`) appear.")
+    archive: Path = Field(Path("var/archive"), description="Where order files go once their batch is loaded.")
+    warehouse: Path = Field(Path("var/warehouse"), description="Root of the Delta tables.")
+
+    postgres_dsn: SecretStr | None = Field(
+        None, description="An existing Postgres (`postgresql://…`). Unset: an embedded server under `var`."
+    )
+    postgres_tcp_port: Port | None = Field(
+        None, description="Also let the embedded server listen on 127.0.0.1 at this port."
+    )
+    airflow_dsn: SecretStr | None = Field(
+        None,
+        description="Database of Airflow's own metadata. Unset: database `airflow` on the embedded server.",
+    )
+    airflow_port: Port = Field(8080, description="Port of Airflow's UI and REST API on 127.0.0.1.")
+
+    spark_master: str = Field("local[*]", description="Spark master URL.")
+    spark_driver_memory: str = Field(
+        "2g", pattern=r"^[1-9][0-9]*[mg]$", description="Memory of the Spark driver's JVM."
+    )
+    spark_shuffle_partitions: int = Field(2, ge=1, le=10_000, description="Partitions after a shuffle.")
+    jars: Path = Field(Path("var/jars"), description="Folder of the pinned Delta jars.")
+
+    tactic: Tactic = Field("cinlj", description="How orders are joined with master data.")
+    front_stage_bytes: int = Field(
+        64 * 2**20, ge=64 * 2**10, description="Bound of the front stage of one worker, all masters together."
+    )
+    lookup_rows: int = Field(5_000, ge=1, le=100_000, description="Keys asked of Postgres in one lookup.")
+
+    oldest_order: str = Field(
+        "2000-01-01",
+        pattern=r"^\d{4}-\d{2}-\d{2}$",
+        description="Orders dated before this day are quarantined.",
+    )
+    future_tolerance: timedelta = Field(
+        timedelta(hours=24), description="Orders dated further ahead than this are quarantined."
+    )
+    backlog_grace: timedelta = Field(
+        timedelta(days=7), description="How long an order waits for its master row before it is quarantined."
+    )
+    reports_kept: int = Field(
+        200, ge=1, description="Run reports and Data Docs pages kept; older ones are removed."
+    )
+    disk_free_bytes: int = Field(
+        2 * 2**30, ge=0, description="Free disk space below which nothing is started."
+    )
+
+    @field_validator("var", "landing", "archive", "warehouse", "jars", mode="after")
+    @classmethod
+    def _absolute(cls, path: Path, info: Any) -> Path:
+        home: Path = info.data.get("home", PROJECT)
+        return path if path.is_absolute() else home / path
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        home = Path(os.environ.get(f"{PREFIX}HOME") or PROJECT)
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, home / "frontstage.toml")
+
+    @cached_property
+    def runner_socket(self) -> Path:
+        """Where the resident Spark driver listens (a Unix socket, readable by its owner only)."""
+        return self.var / "run" / "runner.sock"
+
+    @cached_property
+    def reports(self) -> Path:
+        """Folder of the run reports."""
+        return self.var / "reports"
+
+    @cached_property
+    def data_docs(self) -> Path:
+        """Folder of Great Expectations' Data Docs."""
+        return self.var / "data_docs"
+
+    def environment(self) -> dict[str, str]:
+        """The settings as `FRONTSTAGE_*` variables, to hand to a child process of ours."""
+        plain: dict[str, str] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, SecretStr):
+                value = value.get_secret_value()
+            elif isinstance(value, timedelta):
+                value = value.total_seconds()
+            plain[PREFIX + name.upper()] = str(value)
+        return plain
+
+
+def load(**overrides: Any) -> Settings:
+    """The settings in force. Raises `SettingsError` that names every offending key."""
+    _refuse_unknown_variables(os.environ)
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        raise SettingsError(_sentence(error)) from None
+    except (OSError, ValueError) as error:  # an unreadable or malformed frontstage.toml
+        raise SettingsError(f"frontstage.toml cannot be read: {error}") from None
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    known = set(Settings.model_fields)
+    for variable in sorted(environ):
+        name = variable.removeprefix(PREFIX).lower()
+        if variable.startswith(PREFIX) and name not in known:
+            raise SettingsError(f"{variable} is not a setting; {_suggestion(name, known, PREFIX)}")
+
+
+def _sentence(error: ValidationError) -> str:
+    parts = []
+    for problem in error.errors():
+        name = str(problem["loc"][0])
+        if problem["type"] == "extra_forbidden":
+            parts.append(f"{name} is not a setting; {_suggestion(name, set(Settings.model_fields), '')}")
+            continue
+        secret = Settings.model_fields[name].annotation == SecretStr | None
+        given = "" if secret else f"={problem['input']!r}"
+        parts.append(
+            f"{name}{given} is not allowed: {problem['msg']}; set {PREFIX}{name.upper()} or frontstage.toml"
+        )
+    return " | ".join(parts)
+
+
+def _suggestion(name: str, known: set[str], prefix: str) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {(prefix + near[0].upper()) if prefix else near[0]}?"
+    return "the settings are listed in docs/configuration.md"

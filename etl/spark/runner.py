@@ -1,0 +1,140 @@
+"""The resident Spark driver: Spark starts once, and every step of every run finds it warm.
+
+    Airflow task ──HTTP over a Unix socket──▶ runner ──▶ Steps on one SparkSession
+                 ◀── lines of JSON: progress …, then the result or the error ──
+
+Only the socket's owner can connect. One step runs at a time; a second one is told `Busy`. When a client goes away in
+the middle, the Spark jobs of its step are cancelled: steps are made to be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from etl.errors import Busy, FrontstageError, TransientError
+from etl.settings import Settings, load
+from etl.spark.session import spark_session
+from etl.spark.steps import Step, Steps
+
+log = structlog.get_logger("runner")
+_HEARTBEAT_S = 5.0
+
+
+class Call(BaseModel):
+    """What a client asks for."""
+
+    run_id: str
+    batch: str | None = None
+    release: str | None = None
+
+
+class Work:
+    """One step in its own thread, seen as a stream of events."""
+
+    def __init__(self, steps: Steps, step: Step, call: Call) -> None:
+        self._steps, self._step, self._call = steps, step, call
+        self._events: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._thread = threading.Thread(target=self._work, name=step, daemon=True)
+
+    def events(self) -> Iterator[bytes]:
+        """Progress, heartbeats, and last the result or the error. Closing it early cancels the Spark jobs."""
+        self._thread.start()
+        try:
+            while True:
+                event = self._next()
+                yield json.dumps(event).encode() + b"\n"
+                if event.keys() & {"result", "error"}:
+                    return
+        finally:
+            if self._thread.is_alive():
+                self._steps.spark.sparkContext.cancelJobGroup(self._call.run_id)
+            self._thread.join()
+
+    def _next(self) -> dict[str, Any]:
+        try:
+            return self._events.get(timeout=_HEARTBEAT_S)
+        except queue.Empty:
+            return {"alive": True}
+
+    def _work(self) -> None:
+        self._steps.spark.sparkContext.setJobGroup(self._call.run_id, self._step, interruptOnCancel=True)
+        say = lambda line: self._events.put({"line": line})  # noqa: E731 - a name for the callback reads best here
+        try:
+            result = self._steps.run(self._step, self._call.run_id, self._call.batch, self._call.release, say)
+            log.info("step done", step=self._step, run_id=self._call.run_id, batch=result.get("batch"))
+            self._events.put({"result": result})
+        except BaseException as error:
+            self._events.put({"error": _told(error)})
+            log.error("step failed", step=self._step, run_id=self._call.run_id, exc_info=not _expected(error))
+
+
+def app(steps: Steps) -> FastAPI:
+    """The service, for a prepared `Steps`."""
+    service = FastAPI(title="Frontstage runner", docs_url=None, redoc_url=None, openapi_url=None)
+    at_work = threading.Lock()
+
+    def only_one(work: Work) -> Iterator[bytes]:
+        if not at_work.acquire(blocking=False):
+            yield json.dumps({"error": _told(Busy("another step of the runner"))}).encode() + b"\n"
+            return
+        try:
+            yield from work.events()
+        finally:
+            at_work.release()
+
+    @service.get("/health")
+    def health() -> dict[str, str]:
+        return {"status": "ready", "spark": steps.spark.version}
+
+    @service.get("/orders")
+    def orders() -> dict[str, int]:
+        return steps.count_orders()
+
+    @service.post("/steps/{step}")
+    def run(step: Step, call: Call) -> StreamingResponse:
+        return StreamingResponse(only_one(Work(steps, step, call)), media_type="application/x-ndjson")
+
+    return service
+
+
+def _expected(error: BaseException) -> bool:
+    return isinstance(error, FrontstageError)
+
+
+def _told(error: BaseException) -> dict[str, str]:
+    """An error as the client sees it. What we did not expect may pass: it is worth another try."""
+    kind = "transient" if isinstance(error, TransientError) or not _expected(error) else "terminal"
+    text = (
+        str(error) if _expected(error) else f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    )
+    return {"kind": kind, "type": type(error).__name__, "message": text}
+
+
+def serve(settings: Settings, dsn: str) -> None:
+    """Start Spark, make the schemas, and answer until told to stop."""
+    socket: Path = settings.runner_socket
+    socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    socket.unlink(missing_ok=True)
+    with spark_session(settings, app_name="frontstage-runner") as spark:
+        steps = Steps(spark, settings, dsn)
+        steps.prepare()
+        log.info("ready", spark=spark.version)
+        uvicorn.run(app(steps), uds=str(socket), log_level="warning", timeout_graceful_shutdown=5)
+
+
+if __name__ == "__main__":
+    from etl.stack import postgres
+
+    settings = load()
+    serve(settings, postgres.dsn(settings))

@@ -1,0 +1,65 @@
+"""One way to start Spark: pinned jars, UTC, Delta, the environment's own Python on both sides."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from etl.errors import MissingPart
+from etl.settings import Settings
+
+
+@contextmanager
+def spark_session(settings: Settings, *, app_name: str = "frontstage") -> Iterator[SparkSession]:
+    """A Spark session that is stopped at the end."""
+    session = start(settings, app_name=app_name)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
+    """Start Spark as the settings say."""
+    # Python workers would otherwise be the system's interpreter, without our packages.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.spark_master.startswith(
+        "local"
+    ) else None
+    builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
+    for key, value in configuration(settings).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def configuration(settings: Settings) -> dict[str, str]:
+    """Spark's configuration, as data."""
+    jars = sorted(settings.jars.glob("*.jar"))
+    if not jars:
+        raise MissingPart(f"no Delta jars in {settings.jars}", "run `make setup`")
+    scratch = settings.var / "spark"
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={scratch}",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(settings.spark_shuffle_partitions),
+        # Micro-batches are small: state of a table in few pieces, few tiny files, no console noise.
+        "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
+        "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }

@@ -1,0 +1,58 @@
+"""The stack's own secrets: made at random once, kept in one file only its owner can read.
+
+They reach services through the environment, never through a command line.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from etl.errors import SettingsError
+from etl.settings import Settings
+
+
+def _fernet_key() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Everything the stack keeps to itself."""
+
+    airflow_password: str = field(default_factory=lambda: secrets.token_urlsafe(12), repr=False)
+    fernet_key: str = field(default_factory=_fernet_key, repr=False)
+    jwt_secret: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)
+    api_secret_key: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)
+    postgres_password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+
+
+def credentials(settings: Settings) -> Credentials:
+    """This stack's secrets, made on first use."""
+    path = settings.var / "secrets.json"
+    try:
+        return Credentials(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return _make(path)
+    except (ValueError, TypeError):
+        raise SettingsError(f"{path} is damaged; remove it and new secrets are made") from None
+
+
+def _make(path: Path) -> Credentials:
+    """Write a side file and link it into place: of two makers the first wins, nobody reads half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = Credentials()
+    side = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    side.touch(mode=0o600, exist_ok=False)
+    side.write_text(json.dumps(asdict(made)))
+    try:
+        os.link(side, path)
+    except FileExistsError:
+        return Credentials(**json.loads(path.read_text()))
+    finally:
+        side.unlink()
+    return made

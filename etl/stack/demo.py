@@ -1,0 +1,167 @@
+"""The demonstration: a whole stack of its own, orders in waves, Airflow at work, and a balance at the end.
+
+    stack up ─▶ master data ─▶ wave ─▶ DAG run ─▶ … ─▶ balance ─▶ summary.json ─▶ everything stopped
+
+It lives under `var/demo` and starts from an empty warehouse every time; only the Postgres cluster and Airflow's
+schema stay, which is why the second demonstration is quicker.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from etl.adapters import ledger, postgres
+from etl.console import Teller
+from etl.errors import TerminalError
+from etl.settings import Settings
+from etl.spark.client import count_orders
+from etl.stack import first_data
+from etl.stack.airflow import Airflow, Run
+from etl.stack.generate import (
+    OrderConfig,
+    Tally,
+    arrive_late_customers,
+    generate_master,
+    order_waves,
+    touch_customers,
+)
+from etl.stack.stack import Stack
+
+DAG = "orders"
+RUN_S = 240.0
+
+
+class Unbalanced(TerminalError):
+    """Orders are missing, or somewhere twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSize:
+    """How much the demonstration generates."""
+
+    customers: int = 100_000
+    products: int = 20_000
+    orders: int = 200_000
+    waves: int = 4
+    moving_share: float = 0.02
+
+    @property
+    def orders_per_wave(self) -> int:
+        """Orders of one wave; the last line of the last wave counts too."""
+        return self.orders // self.waves
+
+
+def run(settings: Settings, size: DemoSize, teller: Teller) -> dict[str, Any]:
+    """Run the demonstration and return its summary, which is also in `var/demo/summary.json`."""
+    _clean(settings)
+    began = datetime.now(UTC)
+    config = OrderConfig(customers=size.customers, products=size.products).fresh(began)
+    teller.doing("starting Postgres, Spark and Airflow")
+
+    def on_postgres(dsn: str) -> None:
+        first_data.forget(dsn)
+        postgres.migrate(dsn)
+        with postgres.connect(dsn) as connection:
+            generate_master(connection, config.seed, size.customers, size.products)
+        teller.say(f"{size.customers:,} customers and {size.products:,} products are in Postgres")
+
+    with Stack(settings, on_postgres=on_postgres, progress=teller.say) as stack, stack.airflow() as airflow:
+        airflow.wait_for_dag(DAG)
+        airflow.unpause(DAG)
+        for tally in _waves(settings, stack, config, size, teller):
+            _run_wave(airflow, teller, tally)
+        summary = _summary(settings, stack.postgres_dsn, _all_runs(airflow, began))
+        teller.doing("stopping everything")
+    _write(settings, summary)
+    _require_balance(summary)
+    return summary
+
+
+def _waves(
+    settings: Settings, stack: Stack, config: OrderConfig, size: DemoSize, teller: Teller
+) -> Iterator[Tally]:
+    """The waves, one at a time; before the last one the late customers arrive and some others move house."""
+    start = datetime.now(UTC) - timedelta(minutes=size.waves)
+    waves = order_waves(settings.landing, config, size.waves, size.orders_per_wave, 10_000, start)
+    for number in range(1, size.waves + 1):
+        if number == size.waves:
+            with postgres.connect(stack.postgres_dsn) as connection:
+                arrived = arrive_late_customers(connection, config)
+                moved = touch_customers(connection, config.seed, size.customers, size.moving_share, version=1)
+            teller.say(
+                f"{arrived:,} customers arrive whose orders were already waiting; {len(moved):,} move house"
+            )
+        tally = next(waves)
+        teller.say(f"wave {number} of {size.waves}: {tally.lines:,} orders landed in {tally.files} files")
+        yield tally
+
+
+def _run_wave(airflow: Airflow, teller: Teller, tally: Tally) -> None:
+    """Have Airflow work on a wave. The schedule is on as well, so a scheduled run may get there first."""
+    run_id = airflow.trigger(DAG)
+    teller.doing(f"Airflow runs the micro-batch of {tally.lines:,} orders")
+    run = airflow.wait(DAG, run_id, timeout_s=RUN_S)
+    teller.say(f"DAG run {run_id}: {run.state} in {run.seconds or 0:.1f} s")
+
+
+def _all_runs(airflow: Airflow, since: datetime) -> list[Run]:
+    """Every run of this demonstration, triggered or scheduled, oldest first; all of them are done."""
+    airflow.pause(DAG)
+    ours = [run for run in airflow.runs(DAG) if run.queued_at is not None and run.queued_at >= since]
+    return [airflow.wait(DAG, run.run_id, timeout_s=RUN_S) for run in reversed(ours)]
+
+
+def _summary(settings: Settings, dsn: str, runs: list[Run]) -> dict[str, Any]:
+    """Counted anew from files, Delta and Postgres: nothing here comes from a running total."""
+    placed = count_orders(settings)
+    with ledger.reading(dsn) as book:
+        batches, freshness, waiting = book.history(1000), book.freshness(), book.totals()
+    probes = sum(join.probes for batch in batches for join in batch.counts.joins.values())
+    hits = sum(join.hits for batch in batches for join in batch.counts.joins.values())
+    return {
+        "orders_landed": _lines(settings.landing) + _lines(settings.archive),
+        **placed,
+        "hit_ratio": round(hits / probes, 4) if probes else None,
+        "shed": waiting["shed_open"],
+        "unmatched_open": waiting["unmatched_open"],
+        "freshness_s": freshness,
+        "dag_runs": [
+            {"run_id": r.run_id, "state": r.state, "seconds": round(r.seconds or 0, 1)} for r in runs
+        ],
+        "reports": {
+            "run": str(settings.reports / "index.html"),
+            "data_docs": str(settings.data_docs / "index.html"),
+        },
+    }
+
+
+def _lines(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*.jsonl"))
+
+
+def _require_balance(summary: dict[str, Any]) -> None:
+    failed = [run["run_id"] for run in summary["dag_runs"] if run["state"] != "success"]
+    if failed:
+        raise Unbalanced(f"{len(failed)} DAG runs did not succeed ({', '.join(failed)}); see var/demo/logs")
+    places = {name: summary[name] for name in ("fact", "quarantine", "backlog_open", "duplicates")}
+    if sum(places.values()) != summary["orders_landed"]:
+        raise Unbalanced(
+            f"{summary['orders_landed']} orders landed, but {places} add up to {sum(places.values())}"
+        )
+
+
+def _clean(settings: Settings) -> None:
+    for folder in ("landing", "archive", "warehouse", "reports", "data_docs", "gate", "logs", "spark"):
+        shutil.rmtree(settings.var / folder, ignore_errors=True)
+
+
+def _write(settings: Settings, summary: dict[str, Any]) -> None:
+    draft = settings.var / "summary.json.new"
+    draft.write_text(json.dumps(summary, indent=2) + "\n")
+    draft.replace(settings.var / "summary.json")

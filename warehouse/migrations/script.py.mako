@@ -1,0 +1,16 @@
+"""${message}."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = ${repr(up_revision)}
+down_revision = ${repr(down_revision)}
+
+
+def upgrade() -> None:
+    ${upgrades if upgrades else "raise RuntimeError('write the migration')"}
+
+
+def downgrade() -> None:
+    ${downgrades if downgrades else "raise RuntimeError('write the way back')"}
