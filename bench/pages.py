@@ -12,10 +12,11 @@ import argparse
 import json
 import multiprocessing
 import resource
-import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,24 @@ from etl.adapters.pages.store import PageStore
 BATCH_ROWS = 131_072
 SEGMENTS = ["AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD"]
 Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is measured: how many rows, in which order they come, under which kind of key, and where pages go."""
+
+    folder: Path
+    rows: int
+    key: str
+    order: str = "sorted"
+
+    @property
+    def store(self) -> PageStore:
+        return PageStore(self.folder / "customers")
+
+    @property
+    def schema(self) -> pa.Schema:
+        return customers(np.arange(1), np.random.default_rng(), self.key).schema
 
 
 def customers(ids: np.ndarray, rng: np.random.Generator, key: str) -> pa.RecordBatch:
@@ -59,131 +78,121 @@ def customers(ids: np.ndarray, rng: np.random.Generator, key: str) -> pa.RecordB
     )
 
 
-def source(rows: int, order: str, key: str) -> Iterator[pa.RecordBatch]:
+def source(case: Case) -> Iterator[pa.RecordBatch]:
     """Keys 0 … rows-1, in order or each somewhere else."""
     rng = np.random.default_rng(7)
-    step = next(prime for prime in (7_368_787, 15_485_863, 1) if np.gcd(prime, rows) == 1)
-    for start in range(0, rows, BATCH_ROWS):
-        ids = np.arange(start, min(rows, start + BATCH_ROWS), dtype=np.int64)
-        yield customers(ids if order == "sorted" else ids * step % rows, rng, key)
+    step = next(prime for prime in (7_368_787, 15_485_863, 1) if np.gcd(prime, case.rows) == 1)
+    for start in range(0, case.rows, BATCH_ROWS):
+        ids = np.arange(start, min(case.rows, start + BATCH_ROWS), dtype=np.int64)
+        yield customers(ids if case.order == "sorted" else ids * step % case.rows, rng, case.key)
 
 
-def read_source(folder: Path, rows: int, order: str, key: str) -> Figures:
+def read_source(case: Case) -> Figures:
     """The source alone, to know what of publishing is ours."""
-    return {"rows": sum(batch.num_rows for batch in source(rows, order, key))}
+    return {"rows": sum(batch.num_rows for batch in source(case))}
 
 
-def publish(folder: Path, rows: int, order: str, key: str) -> Figures:
-    batches = source(rows, order, key)
-    snapshot = Snapshot(
-        customers(np.arange(1), np.random.default_rng(), key).schema,
-        ("customer_id",),
-        batches,
-        {},
-        order == "sorted",
-    )
-    manifest = Publisher(PageStore(folder)).publish(snapshot)
-    return {"rows": manifest.rows, "bytes_per_row": manifest.size_bytes / manifest.rows}
+def publish(case: Case) -> Figures:
+    """A whole master, read back and checked."""
+    snapshot = Snapshot(case.schema, ("customer_id",), source(case), {}, case.order == "sorted")
+    manifest = Publisher(case.store).publish(snapshot)
+    return {"bytes_per_row": round(manifest.size_bytes / manifest.rows, 1)}
 
 
-def lookup(folder: Path, rows: int, order: str, key: str) -> Figures:
-    """Uniform random keys: the hardest case for pages. First pass verifies pages, the others are steady state."""
+def lookup(case: Case) -> Figures:
+    """Uniform random keys, the hardest case for pages: the first lookup verifies what it reads, then steady state."""
     rng = np.random.default_rng(1)
     figures: Figures = {}
-    with PageStore(folder).open() as view:
-        for count in (1_000, 50_000, 1_000_000):
-            seconds = []
-            for _ in range(6):
-                ids = rng.integers(0, rows, count)
-                keys = (
-                    customers(ids, rng, key).column("customer_id").unique() if key != "int" else pa.array(ids)
-                )
-                began = time.perf_counter()
-                view.lookup(keys)
-                seconds.append(time.perf_counter() - began)
-            figures[f"{count}"] = {"first_s": seconds[0], "keys_per_s": count / float(np.median(seconds[1:]))}
-    return {"lookup": figures, "anonymous_bytes": anonymous_bytes()}
+    with case.store.open() as view:
+        for count in (1_000_000, 50_000, 1_000):
+            wanted = [
+                customers(rng.integers(0, case.rows, count), rng, case.key).column("customer_id") for _ in range(8)
+            ]
+            seconds = [timed(view.lookup, keys) for keys in wanted]
+            figures[f"{count}"] = {
+                "first_s": round(seconds[0], 4),
+                "median_s": round(float(np.median(seconds[1:])), 4),
+                "keys_per_s": round(count / float(np.median(seconds[1:]))),
+            }
+        del wanted
+        return {"lookup": figures, "arrow_memory_bytes": pa.total_allocated_bytes()}
 
 
-def scan(folder: Path, rows: int, order: str, key: str) -> Figures:
-    """One pass over all pages, and again once they are verified."""
-    seconds = []
-    with PageStore(folder).open() as view:
-        for _ in range(2):
-            began = time.perf_counter()
-            seen = sum(view.read_pages(at, 1).num_rows for at in range(view.page_count()))
-            seconds.append(time.perf_counter() - began)
-        return {"rows": seen, "pages": view.page_count(), "first_s": seconds[0], "again_s": seconds[1]}
+def timed(function: Callable[..., Any], *arguments: Any) -> float:
+    began = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - began
 
 
-def refresh(folder: Path, rows: int, order: str, key: str) -> Figures:
+def scan(case: Case) -> Figures:
+    """One pass over all pages one by one, and again once they are verified."""
+
+    def one_pass() -> None:
+        for page in range(view.page_count()):
+            view.read_pages(page, 1)
+
+    with case.store.open() as view:
+        return {"pages": view.page_count(), "first_s": timed(one_pass), "again_s": timed(one_pass)}
+
+
+def refresh(case: Case) -> Figures:
     """Small and large sets of changes: the cost must follow them, not the master."""
-    store, rng, seconds = PageStore(folder), np.random.default_rng(3), {}
-    publisher = Publisher(store)
+    rng, seconds = np.random.default_rng(3), {}
+    publisher = Publisher(case.store)
     for turn, count in enumerate((100, 100, 10_000, 100_000)):
-        ids = rng.permutation(rows)[:count]
-        upserts = pa.Table.from_batches([customers(ids[count // 10 :], rng, key)])
-        deletes = customers(ids[: count // 10], rng, key).column("customer_id")
-        began = time.perf_counter()
-        publisher.refresh(Changes(upserts, deletes, {"turn": turn}))
-        seconds[f"{turn}: {count} changes"] = time.perf_counter() - began
-    return {"refresh_s": seconds, "overlays": len(store.manifest().overlays)}
+        ids = np.unique(rng.integers(0, case.rows, count))
+        upserts = pa.Table.from_batches([customers(ids[::2], rng, case.key)])
+        deletes = customers(ids[1::20], rng, case.key).column("customer_id")
+        changes = Changes(upserts, deletes, {"turn": turn})
+        seconds[f"{turn}: {len(upserts) + len(deletes)} changes"] = round(timed(publisher.refresh, changes), 4)
+    return {"refresh_s": seconds, "overlays": len(case.store.manifest().overlays)}
 
 
-def fold(folder: Path, rows: int, order: str, key: str) -> Figures:
-    return {"rows": compact(PageStore(folder)).rows}
+def fold(case: Case) -> Figures:
+    """Overlays into a new base."""
+    return {"rows": compact(case.store).rows}
 
 
-def anonymous_bytes() -> int:
-    """Memory that is ours alone: mapped files do not count."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def measured(step: Callable[..., Figures], *arguments: Any) -> Figures:
+def measured(step: Callable[[Case], Figures], case: Case) -> Figures:
     """A step in a fresh process: what it says, its seconds, and its peak memory."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measure, (step, arguments))
+        return pool.apply(_measure, (step, case))
 
 
-def _measure(step: Callable[..., Figures], arguments: tuple[Any, ...]) -> Figures:
-    before, began = anonymous_bytes(), time.perf_counter()
-    figures = step(*arguments)
+def _measure(step: Callable[[Case], Figures], case: Case) -> Figures:
+    began = time.perf_counter()
+    figures = step(case)
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"seconds": round(seconds, 2), "peak_rss_mib": peak >> 20, "start_mib": before >> 20, **figures}
+    return {"seconds": round(seconds, 2), "peak_rss_mib": peak >> 20, **figures}
+
+
+STEPS: dict[str, list[tuple[Callable[[Case], Figures], str]]] = {
+    "publish": [(read_source, "sorted"), (publish, "sorted")],
+    "lookup": [(lookup, "sorted")],
+    "scan": [(scan, "sorted")],
+    "refresh": [(refresh, "sorted"), (lookup, "with overlays")],
+    "compact": [(fold, "sorted")],
+    "unsorted": [(publish, "unsorted")],
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--key", choices=["int", "string"], default="int")
-    parser.add_argument(
-        "--folder", type=Path, help="where pages are written (a temporary folder unless given)"
-    )
-    parser.add_argument(
-        "--steps", nargs="*", default=["publish", "lookup", "scan", "refresh", "compact", "unsorted"]
-    )
+    parser.add_argument("--folder", type=Path, help="where pages are written (a temporary folder unless given)")
+    parser.add_argument("--steps", nargs="*", choices=list(STEPS), default=list(STEPS))
     chosen = parser.parse_args()
-    folder = chosen.folder or Path(tempfile.mkdtemp(prefix="pages-"))
-    plan: dict[str, list[tuple[str, Callable[..., Figures], str]]] = {
-        "publish": [("source, sorted", read_source, "sorted"), ("publish, sorted", publish, "sorted")],
-        "lookup": [("lookup", lookup, "sorted")],
-        "scan": [("scan", scan, "sorted")],
-        "refresh": [("refresh", refresh, "sorted"), ("lookup with overlays", lookup, "sorted")],
-        "compact": [("compact", fold, "sorted")],
-        "unsorted": [("publish, unsorted", publish, "unsorted")],
-    }
-    results: dict[str, Figures] = {}
-    for step in chosen.steps:
-        for name, function, order in plan[step]:
-            results[name] = measured(function, folder / "customers", chosen.rows, order, chosen.key)
-            print(name, json.dumps(results[name]), flush=True)
-    if chosen.folder is None:
-        shutil.rmtree(folder)
-    print(json.dumps({"rows": chosen.rows, "key": chosen.key, "results": results}))
+    with tempfile.TemporaryDirectory(prefix="pages-") as scratch:
+        case = Case(chosen.folder or Path(scratch), chosen.rows, chosen.key)
+        results = []
+        for step in chosen.steps:
+            for function, order in STEPS[step]:
+                figures = measured(function, replace(case, order=order))
+                results.append({"what": f"{function.__name__}, {order}", **figures})
+                print(json.dumps(results[-1]), file=sys.stderr, flush=True)
+    print(json.dumps({"rows": chosen.rows, "key": chosen.key, "results": results}, indent=1))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,14 @@ from typing import Any
 from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from etl import settings
+
+SCHEDULE = settings.load().schedule
 RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=5)}
 
 
 def run_step(step: str, batch: str | None = None) -> dict[str, Any]:
     """Run one step of this run; a terminal error fails the task for good, any other is retried."""
-    from etl import settings
     from etl.errors import TerminalError
     from etl.spark.client import run_step as ask
     from etl.stack import postgres
@@ -31,7 +33,7 @@ def run_step(step: str, batch: str | None = None) -> dict[str, Any]:
 
 
 @dag(
-    schedule="* * * * *",
+    schedule=None if SCHEDULE == "none" else SCHEDULE,
     start_date=datetime(2026, 1, 1),
     catchup=False,
     max_active_runs=1,

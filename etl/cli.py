@@ -1,6 +1,6 @@
 """The `frontstage` command: thin wiring from words to the parts that do the work.
 
-Exit codes: 0 done, 1 something is wrong with the data or the work, 64 a bad option, 69 something is missing or
+Exit codes: 0 done, 1 something is wrong with the data or the work, 2 or 64 a bad option, 69 something is missing or
 taken, 75 try again later, 78 a wrong setting, 130 interrupted.
 """
 
@@ -49,7 +49,7 @@ def demo(
 
     home = configuration.load().var / "demo"
     places = {name: home / name for name in ("landing", "archive", "warehouse")}
-    own = configuration.load(var=home, **places)
+    own = configuration.load(var=home, schedule="none", postgres_dsn=None, airflow_dsn=None, **places)
     size = demonstration.DemoSize(customers, products, orders, waves)
     with Teller() as teller:
         summary = demonstration.run(own, size, teller)

@@ -7,7 +7,9 @@ allowed, in one `SettingsError`.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
+import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
@@ -28,6 +30,7 @@ PREFIX = "FRONTSTAGE_"
 PROJECT = Path(__file__).resolve().parents[1]
 """The checkout: where `dags/`, `sql/` and `warehouse/` are."""
 
+_LONGEST_SOCKET_PATH = 100  # the system allows 107 bytes
 Tactic = Literal["inlj", "cinlj"]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -53,7 +56,10 @@ class Settings(BaseSettings):
     )
     airflow_dsn: SecretStr | None = Field(
         None,
-        description="Database of Airflow's own metadata. Unset: database `airflow` on the embedded server.",
+        description="Database of Airflow's own metadata. Unset: database `airflow` on the same server.",
+    )
+    schedule: str = Field(
+        "* * * * *", pattern=r"^(none|@\w+|\S+( \S+){4})$", description="When the `orders` DAG runs: cron, or `none`."
     )
     airflow_port: Port = Field(8080, description="Port of Airflow's UI and REST API on 127.0.0.1.")
 
@@ -108,8 +114,12 @@ class Settings(BaseSettings):
 
     @cached_property
     def runner_socket(self) -> Path:
-        """Where the resident Spark driver listens (a Unix socket, readable by its owner only)."""
-        return self.var / "run" / "runner.sock"
+        """Where the resident Spark driver listens: a Unix socket in a folder only its owner can open."""
+        socket = self.var / "run" / "runner.sock"
+        if len(os.fsencode(socket)) <= _LONGEST_SOCKET_PATH:
+            return socket
+        name = hashlib.sha256(os.fsencode(self.var)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"frontstage-{os.getuid()}-{name}" / "runner.sock"
 
     @cached_property
     def reports(self) -> Path:
@@ -131,7 +141,7 @@ class Settings(BaseSettings):
             if isinstance(value, SecretStr):
                 value = value.get_secret_value()
             elif isinstance(value, timedelta):
-                value = value.total_seconds()
+                value = f"PT{value.total_seconds():f}S"  # a bare number of seconds with a fraction is refused
             plain[PREFIX + name.upper()] = str(value)
         return plain
 

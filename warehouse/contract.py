@@ -18,6 +18,9 @@ from etl.errors import TerminalError
 
 ORDERS = Path(__file__).with_name("orders.toml")
 
+LINE_REASONS = ("bad_utf8", "malformed_json", "conflicting_payload")
+"""What can be wrong with a line as a whole."""
+
 Bound = int | float | str | None
 """A literal, or `$name`: a value fixed when the batch starts."""
 
@@ -57,6 +60,12 @@ class Contract:
     fields: tuple[Field, ...]
     rules: tuple[Rule, ...]
     masters: tuple[Master, ...]
+
+    def reasons(self) -> set[str]:
+        """Every reason for which a line can be refused."""
+        fields = {f"{field.name}_{what}" for field in self.fields for what in ("missing", "invalid")}
+        unknown = {f"unknown_{master.name}" for master in self.masters}
+        return {*LINE_REASONS, *fields, *unknown, *(rule.name for rule in self.rules)}
 
     def __post_init__(self) -> None:
         known = {field.name for field in self.fields}

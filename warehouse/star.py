@@ -33,6 +33,7 @@ class DeltaTable:
     name: str
     columns: str
     partitioned_by: tuple[str, ...] = ()
+    statistics: bool = True  # per-file minima and maxima: worth their cost only where people query
 
 
 STAGING = DeltaTable(
@@ -42,6 +43,7 @@ STAGING = DeltaTable(
     f"customer STRUCT<{_CUSTOMER}, updated_at TIMESTAMP>, product STRUCT<{_PRODUCT}, updated_at TIMESTAMP>, "
     "customer_hit BOOLEAN, product_hit BOOLEAN, customer_version BIGINT, product_version BIGINT",
     ("batch",),
+    statistics=False,
 )
 FACT_ORDERS = DeltaTable(
     "fact_orders",
@@ -58,12 +60,14 @@ QUARANTINE = DeltaTable(
     "quarantine",
     f"batch BIGINT, order_id BIGINT, reasons ARRAY<STRING>, raw BINARY, raw_text STRING, {_ORIGIN}, "
     "decided_at TIMESTAMP",
+    statistics=False,
 )
 BACKLOG = DeltaTable(
     "backlog",
     f"batch BIGINT, {_ORDER}, payload_hash BIGINT, reasons ARRAY<STRING>, raw BINARY, {_ORIGIN}, "
     "decided_at TIMESTAMP",
     ("batch",),
+    statistics=False,
 )
 
 TABLES = (STAGING, FACT_ORDERS, DIM_CUSTOMER, DIM_PRODUCT, DIM_DATE, QUARANTINE, BACKLOG)

@@ -51,6 +51,8 @@ class Warehouse:
             builder = builder.addColumns(StructType.fromDDL(table.columns))
             if table.partitioned_by:
                 builder = builder.partitionedBy(*table.partitioned_by)
+            if not table.statistics:
+                builder = builder.property("delta.dataSkippingNumIndexedCols", "0")
             builder.execute()
         # By its transaction, repeating this changes nothing: a start that ended too early is made good.
         if star.DIM_DATE in missing or self.read(star.DIM_DATE).isEmpty():
@@ -61,7 +63,7 @@ class Warehouse:
     ) -> None:
         """Append a batch's rows in one commit; the same batch again changes nothing."""
         writer = (
-            rows.select(*[name for name in self.read(table).columns])
+            rows.select(*StructType.fromDDL(table.columns).names)
             .write.format("delta")
             .mode("append")
             .option("txnAppId", f"frontstage/{table.name}")

@@ -178,17 +178,21 @@ def reading(dsn: str) -> Iterator[Ledger]:
 @contextmanager
 def writing(dsn: str, holder: str) -> Iterator[Writer]:
     """Become the only writer, or raise `Busy`. The lock goes with the connection, whatever happens to us."""
-    with postgres.connect(dsn, autocommit=True) as connection:
-        with connection.cursor() as cursor:
-            cursor.execute("select pg_try_advisory_lock(%s)", (_WRITER_LOCK,))
-            (granted,) = cursor.fetchone() or (False,)
-            if not granted:
-                cursor.execute("select holder from etl.writer")
-                (other,) = cursor.fetchone() or ("somebody",)
-                raise Busy(other)
-            cursor.execute("update etl.writer set epoch = epoch + 1, holder = %s returning epoch", (holder,))
-            (epoch,) = cursor.fetchone() or (0,)
-        yield Writer(epoch, Ledger(connection))
+    with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("select pg_try_advisory_lock(%s)", (_WRITER_LOCK,))
+        (granted,) = cursor.fetchone() or (False,)
+        if not granted:
+            cursor.execute("select holder from etl.writer")
+            (other,) = cursor.fetchone() or ("somebody",)
+            raise Busy(other)
+        cursor.execute("update etl.writer set epoch = epoch + 1, holder = %s returning epoch", (holder,))
+        (epoch,) = cursor.fetchone() or (0,)
+        try:
+            yield Writer(epoch, Ledger(connection))
+        finally:
+            # Closing alone frees the lock too, but a moment later than we return.
+            if not connection.closed:
+                cursor.execute("select pg_advisory_unlock(%s)", (_WRITER_LOCK,))
 
 
 def _files(rows: list[dict[str, Any]]) -> list[LandedFile]:

@@ -67,7 +67,7 @@ def commit(dsn: str, writer: Writer, batch: BatchId, loaded_at: datetime, expect
     return True
 
 
-def _fence(cursor: postgres.psycopg2.extensions.cursor, writer: Writer) -> None:
+def _fence(cursor: postgres.Cursor, writer: Writer) -> None:
     """Hold the epoch until we commit; a newer writer has taken over when it differs."""
     cursor.execute("select epoch, holder from etl.writer for share")
     epoch, holder = cursor.fetchone() or (None, "nobody")

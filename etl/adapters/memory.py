@@ -1,7 +1,7 @@
 """A master held in memory: the smallest thing that honours all three ports.
 
-It backs the tests and small masters, and counts what it is asked, so that costs can be compared. Rows are sorted by key and
-cut into pages of `page_rows` rows, as a published master is.
+It backs the tests and small masters, and counts what it is asked, so that costs can be compared. Rows are sorted
+by key and cut into pages of `page_rows` rows, as a published master is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
 from etl.enrich.hash_index import HashIndex
@@ -60,9 +61,7 @@ class MemoryMaster:
     def read_pages(self, first: int, count: int) -> pa.Table:
         """The rows of pages in a row."""
         if not 0 <= first <= first + count <= self.page_count():
-            raise IndexError(
-                f"pages {first} to {first + count - 1} are not all among the {self.page_count()} pages"
-            )
+            raise IndexError(f"pages {first} to {first + count - 1} are not all among the {self.page_count()} pages")
         self.asked.pages += count
         return self._rows.slice(first * self.page_rows, count * self.page_rows)
 
@@ -94,5 +93,5 @@ def _sorted(table: pa.Table, name: str) -> tuple[pa.Table, Keys]:
     elif pa.types.is_struct(column.type):
         order = np.lexsort([np.asarray(part.to_pylist()) for part in reversed(column.flatten())])
     else:
-        order = np.asarray(pa.compute.array_sort_indices(column))
+        order = np.asarray(pc.array_sort_indices(column))
     return table.take(pa.array(order)), keys.take(order)

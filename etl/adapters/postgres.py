@@ -21,6 +21,7 @@ from psycopg2 import sql
 from etl.errors import PostgresUnavailable
 
 Connection = psycopg2.extensions.connection
+Cursor = psycopg2.extensions.cursor
 _SQL = Path(__file__).resolve().parents[2] / "sql"
 _MIGRATIONS = Path(__file__).resolve().parents[2] / "warehouse" / "migrations"
 _MIGRATION_LOCK = 0x46_53_4D_49

@@ -13,8 +13,9 @@ next publishing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.adapters import postgres
-from etl.adapters.pages.errors import RepublishNeeded
+from etl.adapters.pages.errors import ColumnMismatch, RepublishNeeded
 from etl.adapters.pages.manifest import Position
 from etl.adapters.pages.source import Changes, Snapshot
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable
@@ -59,11 +60,10 @@ class PostgresMaster:
         with self._reading() as ask:
             position = self._position(ask)
             columns = self._described(ask)
-            order = ", ".join(_ordered(columns[name], name) for name in self._key)
-            text = f"select {_list(columns.values())} from {_quoted(self._table)} order by {order}"  # noqa: S608
+            order = _list(columns[name].ordered() for name in self._key)
+            text = f"select {_selected(columns)} from {_quoted(self._table)} order by {order}"  # noqa: S608
             reader = ask(text)
-            schema = pa.schema([_plain_field(field) for field in reader.schema])
-            yield Snapshot(schema, self._key, self._batches(reader), position, presorted=True)
+            yield Snapshot(_plain_schema(reader.schema), self._key, self._batches(reader), position, presorted=True)
 
     def changes(self, since: Position) -> Changes:
         """What happened after a position. Raises `RepublishNeeded` when that can no longer be told."""
@@ -78,52 +78,52 @@ class PostgresMaster:
 
     # --- by change log
 
-    def _touched(self, ask: Ask, columns: Mapping[str, str], since: Position, now: Position) -> Changes:
+    def _touched(self, ask: Ask, columns: Mapping[str, _Column], since: Position, now: Position) -> Changes:
         keys = {name: f"k{number}" for number, name in enumerate(self._key)}
         types = self._key_types(ask)
         cast = ", ".join(f"(key->>{i})::{types[name]} as {keys[name]}" for i, name in enumerate(self._key))
         match = " and ".join(f"m.{_quoted(name)} = t.{keys[name]}" for name in self._key)
-        picked = [f"t.{keys[name]} as {_quoted(name)}" for name in self._key]
-        picked += [f"m.{text}" for name, text in columns.items() if name not in self._key]
+        picked = [columns[name].selected(f"t.{keys[name]}") for name in self._key]
+        picked += [column.selected(f"m.{_quoted(name)}") for name, column in columns.items() if name not in keys]
         text = (
             f"with touched as (select distinct {cast} from ({postgres.statement('master_changes')}) c "  # noqa: S608
             f"where key is not null) select {_list(picked)}, m.{_quoted(self._key[0])} is not null as {_PRESENT} "
             f"from touched t left join {_quoted(self._table)} m on {match}"
         )
-        rows = _table(ask(text, (self._table, since["snapshot"])))
+        rows = self._rows(ask(text, (self._table, since["snapshot"])))
         present = rows.column(_PRESENT)
         upserts = rows.filter(present).drop_columns([_PRESENT])
         return Changes(upserts, self._keys_of(rows.filter(pc.invert(present))), now)
 
     def _check_log(self, ask: Ask, since: Position) -> None:
         given = (self._table, since["snapshot"])
-        (state,) = ask(postgres.statement("master_log_state"), given).read_all().to_pylist()
+        (state,) = self._rows(ask(postgres.statement("master_log_state"), given)).to_pylist()
         if state["ahead"]:
             raise RepublishNeeded(self._table, "the server went back in time, as after restoring a backup")
         if state["pruned"]:
             raise RepublishNeeded(self._table, "entries of its change log were pruned before they were read")
         whole = ask(f"select op from ({postgres.statement('master_changes')}) c where key is null", given)  # noqa: S608
-        if whole.read_all().num_rows:
+        if self._rows(whole).num_rows:
             raise RepublishNeeded(self._table, "it was truncated or changed in bulk")
 
     # --- by updated_at
 
-    def _newer(self, ask: Ask, columns: Mapping[str, str], since: Position, now: Position) -> Changes:
+    def _newer(self, ask: Ask, columns: Mapping[str, _Column], since: Position, now: Position) -> Changes:
         start = datetime.fromisoformat(since["quiet_since"]) - self._overlap
         text = (
-            f"select {_list(columns.values())} from {_quoted(self._table)} "  # noqa: S608
+            f"select {_selected(columns)} from {_quoted(self._table)} "  # noqa: S608
             f"where {_quoted(_UPDATED_AT)} >= $1::timestamptz"
         )
-        rows = _table(ask(text, (start.isoformat(),)))
+        rows = self._rows(ask(text, (start.isoformat(),)))
         return Changes(rows, self._keys_of(rows.slice(0, 0)), now)
 
     # --- both
 
     def _position(self, ask: Ask) -> dict[str, Any]:
-        (row,) = ask(postgres.statement("master_position")).read_all().to_pylist()
+        (row,) = self._rows(ask(postgres.statement("master_position"))).to_pylist()
         position = {**row, "quiet_since": row["quiet_since"].isoformat(), "follow": self._follow, "feed": ""}
         if self._follow == "change_log":
-            (fed,) = ask(postgres.statement("master_log_feed"), (self._table,)).read_all().to_pylist()
+            (fed,) = self._rows(ask(postgres.statement("master_log_feed"), (self._table,))).to_pylist()
             position["feed"] = fed["feed"]
         return position
 
@@ -139,22 +139,20 @@ class PostgresMaster:
             if since.get(part) != now[part]:
                 raise RepublishNeeded(self._table, reason)
         if self._follow == "change_log" and not now["feed"]:
-            raise RepublishNeeded(
-                self._table, "its change log is not fed; call master.keep_change_log for it"
-            )
+            raise RepublishNeeded(self._table, "its change log is not fed; call master.keep_change_log for it")
 
-    def _described(self, ask: Ask) -> dict[str, str]:
-        """Every column and how it is selected: types Arrow has no flat form for travel as text."""
+    def _described(self, ask: Ask) -> dict[str, _Column]:
+        """Every column that is published."""
         wanted = "*" if self._columns is None else _list(map(_quoted, [*self._key, *self._columns]))
         schema = ask(f"select {wanted} from {_quoted(self._table)} limit 0").schema  # noqa: S608
-        return {field.name: _selected(field) for field in schema}
+        return {field.name: _Column.of(field) for field in schema}
 
     def _key_types(self, ask: Ask) -> dict[str, str]:
         text = (
             "select attname::text as name, format_type(atttypid, atttypmod) as type from pg_attribute "
             "where attrelid = to_regclass($1) and attnum > 0 and not attisdropped"
         )
-        rows = ask(text, (self._table,)).read_all().to_pylist()
+        rows = self._rows(ask(text, (self._table,))).to_pylist()
         return {row["name"]: row["type"] for row in rows}
 
     def _keys_of(self, rows: pa.Table) -> pa.Array:
@@ -162,25 +160,64 @@ class PostgresMaster:
         return parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, names=list(self._key))
 
     def _batches(self, reader: Any) -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                batch = next(reader, None)
+            except (pa.ArrowException, OSError) as error:  # what a broken connection looks like half-way
+                raise MasterUnavailable(self._table) from error
+            if batch is None:
+                return
+            yield self._plain(batch)
+
+    def _rows(self, reader: Any) -> pa.Table:
+        return pa.Table.from_batches(self._batches(reader), _plain_schema(reader.schema))
+
+    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        schema = _plain_schema(batch.schema)
+        columns = [self._cast(*pair) for pair in zip(batch.columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _cast(self, column: pa.Array, field: pa.Field) -> pa.Array:
+        storage = column.storage if isinstance(column.type, pa.BaseExtensionType) else column
         try:
-            for batch in reader:
-                yield _plain_batch(batch)
-        except (pa.ArrowException, OSError) as error:
-            raise MasterUnavailable(self._table) from error
+            return storage.cast(field.type)
+        except pa.ArrowInvalid:  # NaN and Infinity are numbers to Postgres
+            raise ColumnMismatch(self._table, field.name, "no finite number in some row", str(field.type)) from None
 
     @contextmanager
     def _reading(self) -> Iterator[Ask]:
         """One repeatable, read-only transaction: everything asked inside it sees the same moment."""
         try:
-            with adbc.connect(self._dsn) as connection, connection.cursor() as setup:
-                setup.execute(_READ)
-                yield partial(_ask, connection)
+            with adbc.connect(self._dsn) as connection, ExitStack() as cursors:
+                ask = partial(_ask, connection, cursors)
+                ask(_READ)
+                yield ask
         except adbc_driver_manager.ProgrammingError as error:
-            raise MissingPart(
-                f"master table {self._table} cannot be read ({_first_line(error)})", _REMEDY
-            ) from None
+            raise MissingPart(f"master table {self._table} cannot be read ({_first_line(error)})", _REMEDY) from None
         except adbc_driver_manager.Error as error:
             raise PostgresUnavailable(postgres.place(self._dsn), _first_line(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """How a column travels: as it is, or as text when Arrow has no flat form for its type."""
+
+    name: str
+    as_text: bool
+    is_text: bool
+
+    @classmethod
+    def of(cls, field: pa.Field) -> _Column:
+        foreign = isinstance(field.type, pa.BaseExtensionType) and not _is_numeric(field)
+        return cls(field.name, foreign, foreign or bool(pa.types.is_string(field.type)))
+
+    def selected(self, expression: str) -> str:
+        return f"{expression}{'::text' if self.as_text else ''} as {_quoted(self.name)}"
+
+    def ordered(self) -> str:
+        """Text by its bytes, as pages are sorted."""
+        cast = "::text" if self.as_text else ""
+        return f"{_quoted(self.name)}{cast}" + (' collate "C"' if self.is_text else "")
 
 
 Ask = Callable[..., Any]
@@ -192,32 +229,19 @@ _REMEDY = "create it, grant SELECT on it, or correct its name in warehouse/order
 def prune_change_log(dsn: str, table: str, position: Position) -> int:
     """Forget log entries that a store at `position`, and everybody after it, has read. Gives how many."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            postgres.statement("master_log_prune"), {"table": table, "snapshot": position["snapshot"]}
-        )
+        cursor.execute(postgres.statement("master_log_prune"), {"table": table, "snapshot": position["snapshot"]})
         connection.commit()
         return cursor.rowcount
 
 
-def _ask(connection: Any, text: str, values: tuple[Any, ...] | None = None) -> Any:
-    cursor = connection.cursor()
+def _ask(connection: Any, cursors: ExitStack, text: str, values: tuple[Any, ...] | None = None) -> Any:
+    cursor = cursors.enter_context(connection.cursor())  # a reader lives as long as its cursor
     cursor.execute(text, parameters=values)
     return cursor.fetch_record_batch()
 
 
-def _table(reader: Any) -> pa.Table:
-    rows = reader.read_all()
-    schema = pa.schema([_plain_field(field) for field in rows.schema])
-    return pa.Table.from_batches(map(_plain_batch, rows.to_batches()), schema)
-
-
-def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    fields = [_plain_field(field) for field in batch.schema]
-    columns = [
-        (column.storage if isinstance(column.type, pa.BaseExtensionType) else column).cast(field.type)
-        for column, field in zip(batch.columns, fields, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([_plain_field(field) for field in schema])
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
@@ -237,23 +261,15 @@ def _is_numeric(field: pa.Field) -> bool:
     return bool((field.metadata or {}).get(b"POSTGRESQL:type") == b"numeric")
 
 
-def _selected(field: pa.Field) -> str:
-    name = _quoted(field.name)
-    if isinstance(field.type, pa.BaseExtensionType) and not _is_numeric(field):
-        return f"{name}::text as {name}"
-    return name
-
-
-def _ordered(selected: str, name: str) -> str:
-    """Text by its bytes, as pages are sorted."""
-    return selected if selected != _quoted(name) else name
-
-
 def _quoted(dotted: str) -> str:
     return ".".join('"' + re.sub('"', '""', part) + '"' for part in dotted.split("."))
 
 
-def _list(parts: Any) -> str:
+def _selected(columns: Mapping[str, _Column]) -> str:
+    return _list(column.selected(_quoted(name)) for name, column in columns.items())
+
+
+def _list(parts: Iterable[str]) -> str:
     return ", ".join(parts)
 
 

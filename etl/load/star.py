@@ -42,6 +42,11 @@ def versions(accepted: DataFrame, master: str, columns: Sequence[str]) -> DataFr
     ).dropDuplicates([key])
 
 
+def first_versions(met: DataFrame) -> DataFrame:
+    """Versions of natural keys the dimension has not seen: valid from the start and still."""
+    return met.withColumns({"valid_to": F.lit(None).cast("timestamp"), "is_current": F.lit(True)})
+
+
 def history(met: DataFrame, dimension: DataFrame, master: str) -> DataFrame:
     """Every version, old and new, of the natural keys that `met` touches, with validity closed and opened anew."""
     key, natural = f"{master}_key", f"{master}_id"

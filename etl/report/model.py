@@ -89,7 +89,7 @@ class JoinReport(_Value):
 
 
 class Percentiles(_Value):
-    """Freshness in seconds: from the order's own timestamp to its row in the warehouse."""
+    """Freshness in seconds: from the order's landing to its row in the mart."""
 
     p50: Age
     p95: Age

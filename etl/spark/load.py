@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from etl.adapters import mart
 from etl.adapters.delta import Warehouse
 from etl.adapters.ledger import Writer
+from etl.errors import TerminalError
 from etl.load import star as shape
 from etl.model import BatchId
 from warehouse import star
@@ -36,23 +37,28 @@ def load(
     clock: Callable[[], datetime],
 ) -> None:
     """Make a batch that passed the gate visible everywhere."""
+    record = writer.ledger.get(batch)
+    if record.state not in ("passed", "released"):
+        raise TerminalError(f"batch {batch} is {record.state}; only a batch that passed the gate is loaded")
+    counts = record.counts
     rows = staged(warehouse, batch).cache()
     try:
         accepted = rows.where("route = 'accepted'")
         _together(
             [
-                partial(_load_dimension, warehouse, accepted, master.name, master.columns)
+                partial(_load_dimension, warehouse, accepted, master.name, master.columns, batch)
                 for master in contract.masters
             ]
         )
-        copied = _together(
-            [
-                partial(_copy, dsn, rows, batch),
-                partial(warehouse.append, shape.facts(accepted), star.FACT_ORDERS, batch),
-                partial(warehouse.append, _refused(rows), star.QUARANTINE, batch),
-                partial(warehouse.append, rows.where("route = 'backlog'"), star.BACKLOG, batch),
-            ]
-        )[0]
+        writes: list[Callable[[], int | None]] = [
+            partial(_copy, dsn, rows, batch),
+            partial(warehouse.append, shape.facts(accepted), star.FACT_ORDERS, batch),
+        ]
+        if counts.quarantined:
+            writes.append(partial(warehouse.append, _refused(rows), star.QUARANTINE, batch))
+        if counts.backlog_added:
+            writes.append(partial(warehouse.append, rows.where("route = 'backlog'"), star.BACKLOG, batch))
+        copied = _together(writes)[0]
         mart.commit(dsn, writer, batch, clock(), expected_rows=copied or 0)
     finally:
         rows.unpersist()
@@ -63,12 +69,22 @@ def staged(warehouse: Warehouse, batch: BatchId) -> DataFrame:
     return warehouse.read(star.STAGING).where(F.col("batch") == batch.number)
 
 
-def _load_dimension(warehouse: Warehouse, accepted: DataFrame, master: str, columns: Sequence[str]) -> None:
-    table, key = _DIMENSIONS[master], f"{master}_key"
+def _load_dimension(
+    warehouse: Warehouse, accepted: DataFrame, master: str, columns: Sequence[str], batch: BatchId
+) -> None:
+    """Add the versions a batch met for the first time, and close the ones they follow."""
+    table, key, natural = _DIMENSIONS[master], f"{master}_key", f"{master}_id"
     dimension = warehouse.read(table)
+    known = dimension.select(F.col(natural).alias("known_id")).distinct()
     met = shape.versions(accepted, master, columns).join(dimension.select(key), key, "left_anti").cache()
     try:
-        if met.isEmpty():
+        seen = met.join(known, met[natural] == known["known_id"], "left")
+        totals = seen.agg(F.count("*"), F.count("known_id"), F.count_distinct(natural)).head()
+        new, followers, keys = totals or (0, 0, 0)
+        if new == 0:
+            return
+        if followers == 0 and keys == new:  # all are first versions: nothing has to be closed
+            warehouse.append(shape.first_versions(met), table, batch)
             return
         chain = shape.history(met, dimension, master)
         merge = (

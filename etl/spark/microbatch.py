@@ -134,8 +134,7 @@ class MicroBatch:
         names = landing.files_of_batch(self._checkpoint, stream_batch)
         read = [file for name, file in landing.present(self.settings.landing).items() if name in names]
         orders = parse.parse(parse.numbered(lines), self.contract)
-        self._decide(batch, orders)
-        self.ledger.note_files(batch, read)
+        self._decide(batch, orders, read)
         return batch
 
     # ── from the backlog ───────────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +162,9 @@ class MicroBatch:
 
     # ── the decision ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _decide(self, batch: BatchId, orders: DataFrame | None) -> bool:
+    def _decide(
+        self, batch: BatchId, orders: DataFrame | None, files: Iterable[landing.LandedFile] = ()
+    ) -> bool:
         """Stage the batch in one commit. False, and no commit, when there is nothing to decide."""
         now = self.clock()
         with postgres_lookup.exported_snapshot(self.dsn, self.contract.masters) as pinned:
@@ -196,8 +197,8 @@ class MicroBatch:
                 "versions": versions,
             }
             self.warehouse.append(decided, star.STAGING, batch, json.dumps(note))
-        counts = self._counts(batch)
-        self.ledger.staged(batch, self.run_id, now, counts, versions)
+        self.ledger.note_files(batch, files)  # before the batch itself: `settle` looks for batches only
+        self.ledger.staged(batch, self.run_id, now, self._counts(batch), versions)
         return True
 
     def _candidates(
@@ -222,7 +223,7 @@ class MicroBatch:
         )
 
     def _counts(self, batch: BatchId) -> BatchCounts:
-        return count(staged(self.warehouse, batch), [master.name for master in self.contract.masters])
+        return count(staged(self.warehouse, batch), self.contract)
 
 
 def bounds(settings: Settings, now: datetime) -> rules.Bounds:
@@ -231,9 +232,10 @@ def bounds(settings: Settings, now: datetime) -> rules.Bounds:
     return {"oldest": oldest, "latest": now + settings.future_tolerance}
 
 
-def count(rows: DataFrame, masters: list[str]) -> BatchCounts:
+def count(rows: DataFrame, contract: Contract) -> BatchCounts:
     """What became of a batch's lines, in one pass over its staging partition."""
     is_new, routed = ~F.col("from_backlog"), F.col("route")
+    masters, reasons = [master.name for master in contract.masters], sorted(contract.reasons())
     sums = {
         "landed": is_new,
         "accepted": routed == "accepted",
@@ -246,15 +248,13 @@ def count(rows: DataFrame, masters: list[str]) -> BatchCounts:
         sums[f"{name}_probes"] = F.col(f"{name}_hit").isNotNull()
         sums[f"{name}_hits"] = F.col(f"{name}_hit")
         sums[f"{name}_unmatched"] = F.col(f"{name}_hit").isNotNull() & F.col(name).isNull()
+    for reason in reasons:
+        sums[f"reason {reason}"] = (routed == "quarantined") & F.array_contains("reasons", reason)
     totals = rows.agg(*[F.count_if(condition).alias(name) for name, condition in sums.items()]).head()
     assert totals is not None, "an aggregate has one row"
-    refused = rows.where(routed == "quarantined").select(F.explode("reasons").alias("reason"))
-    reasons = {
-        row.reason: row["count"] for row in refused.groupBy("reason").count().orderBy("reason").collect()
-    }
     return BatchCounts(
         **{name: totals[name] for name in list(sums)[:6]},
-        reasons=reasons,
+        reasons={reason: totals[f"reason {reason}"] for reason in reasons if totals[f"reason {reason}"]},
         joins={name: _join_counts(totals, name) for name in masters},
     )
 

@@ -54,7 +54,8 @@ def compose(
 def _message(record: BatchRecord) -> str:
     counts = record.counts
     if record.state == "loaded":
-        return f"{counts.accepted} of {counts.landed} new orders are in the warehouse"
+        waited = f", {counts.backlog_resolved} of them had waited" if counts.backlog_resolved else ""
+        return f"{counts.landed} orders landed; {counts.accepted} went into the warehouse{waited}"
     if record.state == "held":
         return f"the gate holds this batch; `frontstage run --release {record.batch}` lets it pass"
     return f"this batch is {record.state}; the next run goes on with it"

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from etl.adapters import ledger, postgres
 from etl.adapters.delta import Warehouse, only_writer
@@ -39,6 +38,10 @@ STEPS: tuple[Step, ...] = get_args(Step)
 Say = Callable[[str], None]
 
 _SAMPLES = 20
+_GATED = (
+    *("order_id", "customer_id", "product_id", "quantity", "unit_price", "ordered_at"),
+    *("customer.name as customer_name", "product.name as product_name"),
+)
 
 
 def _now() -> datetime:
@@ -107,18 +110,7 @@ class Steps:
             if record.state in ("loaded", "released"):
                 say(f"batch {batch} is {record.state}; the gate is not asked again")
                 return _told(record)
-            accepted = loading.staged(self._warehouse, batch).where("route = 'accepted'").select(
-                "order_id", "customer_id", "product_id", "quantity", "unit_price", "ordered_at",
-                F.col("customer.name").alias("customer_name"), F.col("product.name").alias("product_name"),
-            )  # fmt: skip
-            gate = Gate(self.settings.var / "gate", self.settings.data_docs, self.settings.reports_kept)
-            verdict = gate.check(
-                accepted,
-                contracts.load(),
-                bounds(self.settings, record.started_at),
-                batch,
-                record.counts.accepted,
-            )
+            verdict = self._ask_gate(record)
             writer.ledger.gated(batch, "passed" if verdict["success"] else "held", verdict)
             writer.ledger.took(batch, "validate", time.monotonic() - began)
         failed = tuple(one["name"] for one in verdict["expectations"] if not one["success"])
@@ -128,6 +120,16 @@ class Steps:
             f"batch {batch}: {len(verdict['expectations'])} expectations hold on {record.counts.accepted} orders"
         )
         return _told(record)
+
+    def _ask_gate(self, record: BatchRecord) -> dict[str, Any]:
+        gate = Gate(self.settings.var / "gate", self.settings.data_docs, self.settings.reports_kept)
+        within = bounds(self.settings, record.started_at)
+        rows = loading.staged(self._warehouse, record.batch).where("route = 'accepted'")
+        accepted = rows.selectExpr(*_GATED).cache()
+        try:
+            return gate.check(accepted, contracts.load(), within, record.batch, record.counts.accepted)
+        finally:
+            accepted.unpersist()
 
     def load(self, batch: BatchId, say: Say) -> dict[str, Any]:
         """Load the star and the mart, then put the batch's files away."""

@@ -152,11 +152,6 @@ class Airflow:
                 f"Airflow does not know the DAG {dag_id!r} ({reason})", "see var/logs/dag-processor.log"
             )
 
-    def ensure_pool(self, name: str, slots: int) -> None:
-        """Make the pool if it is missing; one that exists is left as somebody set it."""
-        if self._send("GET", f"/api/v2/pools/{name}").status_code == httpx.codes.NOT_FOUND:
-            self._call("make a pool", "POST", "/api/v2/pools", json={"name": name, "slots": slots})
-
     def health(self) -> dict[str, str]:
         """Status of each of Airflow's parts; empty while the API server does not answer."""
         try:

@@ -25,8 +25,6 @@ from etl.stack.environment import project_environment
 from etl.stack.processes import Service
 
 USER = "admin"
-WRITER_POOL = "warehouse"
-"""One slot: tasks that write to the warehouse queue here instead of meeting at its lock."""
 
 
 def url(settings: Settings) -> str:
@@ -77,7 +75,6 @@ def _options(settings: Settings) -> dict[str, str]:
             settings.var / "logs" / "airflow" / "dag_processor"
         ),
         "LOGGING__COLORED_CONSOLE_LOG": "False",
-        "USAGE_DATA_COLLECTION__ENABLED": "False",
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import timedelta
 
 from etl.settings import PREFIX, PROJECT, Settings
 
@@ -21,7 +20,6 @@ def project_environment(settings: Settings) -> dict[str, str]:
     return {
         **kept,
         **settings.environment(),
-        **_durations(settings),
         "NO_PROXY": direct,
         "no_proxy": direct,
         "PYTHONPATH": str(PROJECT),
@@ -30,12 +28,3 @@ def project_environment(settings: Settings) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
 
-
-def _durations(settings: Settings) -> dict[str, str]:
-    """Durations in the one spelling that settings read back from the environment (ISO 8601)."""
-    values = {name: getattr(settings, name) for name in type(settings).model_fields}
-    return {
-        PREFIX + name.upper(): f"PT{value.total_seconds():f}S"
-        for name, value in values.items()
-        if isinstance(value, timedelta)
-    }

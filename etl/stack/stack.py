@@ -143,7 +143,6 @@ class Stack:
             self._wait_for(waiting)
             if "airflow" in self.parts:
                 airflow_services.remember_schema(self.settings)
-                client.ensure_pool(airflow_services.WRITER_POOL, slots=1)
         for extra in self._extras:
             self._begin(self._service(extra.name, extra.argv), keep)
         self._watch.start()

@@ -33,8 +33,7 @@ def answers(result: BatchResult) -> list[str | None]:
 def nested_loop(master: pa.Table, keys: pa.Array) -> list[str | None]:
     rows = master.to_pylist()
     return [
-        next((row["name"] for row in rows if key is not None and row["id"] == key), None)
-        for key in keys.to_pylist()
+        next((row["name"] for row in rows if key is not None and row["id"] == key), None) for key in keys.to_pylist()
     ]
 
 
@@ -146,9 +145,7 @@ def test_keys_of_another_kind_are_refused() -> None:
     with pytest.raises(KeyTypeMismatch, match="stream keys are string, master keys are int64; cast"):
         join_batch(join, pa.array(["1"]))
     with pytest.raises(KeyTypeUnsupported, match="double"):
-        join_batch(
-            build("inlj", lookup=MemoryMaster(customers([1]), "id"), budget_bytes=BUDGET), pa.array([1.5])
-        )
+        join_batch(build("inlj", lookup=MemoryMaster(customers([1]), "id"), budget_bytes=BUDGET), pa.array([1.5]))
 
 
 def test_a_master_with_a_key_twice_or_without_a_key_is_refused() -> None:

@@ -45,9 +45,7 @@ def zipf(exponent: float, seed: int = 7) -> np.ndarray:
 
 
 def master() -> MemoryMaster:
-    return MemoryMaster(
-        pa.table({"id": np.arange(ROWS), "name": ["x" * 40] * ROWS}), "id", page_rows=PAGE_ROWS
-    )
+    return MemoryMaster(pa.table({"id": np.arange(ROWS), "name": ["x" * 40] * ROWS}), "id", page_rows=PAGE_ROWS)
 
 
 def clairvoyant(source: MemoryMaster, probability: np.ndarray) -> FrontStage:
@@ -244,5 +242,10 @@ def test_auto_uses_what_the_master_offers() -> None:
     source = master()
     only_scan = build("auto", scan=source, budget_bytes=1 << 20)
     assert join_batch(only_scan, pa.array([5, ROWS + 1])).position.tolist() == [0, -1]
+    unseen = build("auto", lookup=source, index=source, budget_bytes=1 << 20)  # how many pages, nobody knows
+    join_batch(unseen, pa.array(np.arange(1_000)))
+    assert isinstance(unseen.tactic, AutoTactic)
+    assert unseen.tactic.choice is not None
+    assert unseen.tactic.choice.name == "inlj"
     sizes = {"meshjoin": Sizes(capacity=10)}
     assert list(prices(5, 25, PROFILE, sizes, UnitCosts(scan_page_s=1.0)).values()) == [300.0]  # type: ignore[arg-type]

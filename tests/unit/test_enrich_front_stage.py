@@ -45,9 +45,7 @@ def test_rows_come_back_as_they_went_in() -> None:
         if (entry >= 0).any():
             kept = front.rows(entry[entry >= 0])
             assert kept.column("id").to_pylist() == ids[entry >= 0].tolist()
-            assert [len(text) for text in kept.column("text").to_pylist()] == [
-                i % 97 for i in ids[entry >= 0].tolist()
-            ]
+            assert [len(text) for text in kept.column("text").to_pylist()] == [i % 97 for i in ids[entry >= 0].tolist()]
         front.record(entry[entry >= 0], len(ids))
         front.learn(rows(ids, ids % 97), np.ones(len(ids), np.int64) * 2)
     assert front.counts.evictions > 0

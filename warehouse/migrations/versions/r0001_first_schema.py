@@ -33,6 +33,18 @@ create table master.products (
     updated_at   timestamptz not null default now()
 );
 
+-- History depends on `updated_at`: who changes a row and forgets it gets the time of the change.
+create function master.stamp() returns trigger language plpgsql as $$
+begin
+    if new.updated_at <= old.updated_at and new is distinct from old then
+        new.updated_at := greatest(clock_timestamp(), old.updated_at + interval '1 microsecond');
+    end if;
+    return new;
+end $$;
+
+create trigger stamp before update on master.customers for each row execute function master.stamp();
+create trigger stamp before update on master.products for each row execute function master.stamp();
+
 -- The version of a master table rises with every statement that changes it, in the same transaction. A batch reads
 -- it inside its own snapshot, so "same version" means "same rows" and front stages may live on between batches.
 create table master.version (
