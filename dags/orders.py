@@ -42,9 +42,7 @@ def run_step(step: str, batch: str | None = None) -> dict[str, Any]:
     tags=["frontstage"],
     doc_md=__doc__,
     params={
-        "release": Param(
-            None, type=["null", "string"], title="Release a held batch", description="Such as 12 or 12.1"
-        ),
+        "release": Param(None, type=["null", "string"], title="Release a held batch", description="Such as 12 or 12.1"),
     },
 )
 def orders() -> None:
@@ -76,4 +74,4 @@ def orders() -> None:
     report(decided, load(validate(decided)))
 
 
-orders()
+flow = orders()

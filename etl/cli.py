@@ -86,9 +86,7 @@ def up(
         except BaseException:
             stop(own)
             raise
-    typer.echo(
-        f"Airflow      {state.airflow_url}   user {USER}, password {credentials(own).airflow_password}"
-    )
+    typer.echo(f"Airflow      {state.airflow_url}   user {USER}, password {credentials(own).airflow_password}")
     typer.echo(f"landing      {own.landing}")
     typer.echo(f"run reports  {own.reports / 'index.html'}")
     typer.echo(f"data docs    {own.data_docs / 'index.html'}")
@@ -126,9 +124,7 @@ def run(
 
 
 @app.command()
-def status(
-    as_json: Json = False, batches: Annotated[int, typer.Option(min=1, help="Batches to list.")] = 10
-) -> None:
+def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, help="Batches to list.")] = 10) -> None:
     """Show what runs, where every order is, and the latest batches."""
     from etl.adapters import ledger
     from etl.stack.state import state
@@ -142,9 +138,7 @@ def status(
         typer.echo(json.dumps({"services": running.services, "totals": totals, "batches": listed}, indent=2))
         return
     teller = Teller()
-    teller.table(
-        "Services", ["service", "state"], sorted(running.services.items()) or [("none", "not running")]
-    )
+    teller.table("Services", ["service", "state"], sorted(running.services.items()) or [("none", "not running")])
     teller.table("Every order is in one place", list(totals), [list(totals.values())])
     columns = ["batch", "state", "landed", "accepted", "quarantined", "duplicates", "waiting", "seconds"]
     rows = [
@@ -159,9 +153,7 @@ def status(
 
 @app.command()
 def report(
-    batch: Annotated[
-        str | None, typer.Argument(help="A batch such as 12 or 12.1; the newest when left out.")
-    ] = None,
+    batch: Annotated[str | None, typer.Argument(help="A batch such as 12 or 12.1; the newest when left out.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show a batch's run report and where its page is."""
@@ -228,9 +220,7 @@ def generate_order_files(
         datetime | None,
         typer.Option(help="Time of the first order (UTC). With it the same seed gives the same files."),
     ] = None,
-    landing: Annotated[
-        Path | None, typer.Option(help="Folder to write to; the landing folder when left out.")
-    ] = None,
+    landing: Annotated[Path | None, typer.Option(help="Folder to write to; the landing folder when left out.")] = None,
 ) -> None:
     """Write order files that appear whole in the landing folder."""
     from etl.stack.generate import OrderConfig, generate_orders
@@ -253,9 +243,7 @@ def generate_order_files(
 
 
 @generate.command("live")
-def generate_live(
-    rate: Annotated[float, typer.Option(help="Orders per second.")] = 200.0, seed: Seed = 1
-) -> None:
+def generate_live(rate: Annotated[float, typer.Option(help="Orders per second.")] = 200.0, seed: Seed = 1) -> None:
     """Let orders land every second until interrupted; late customers arrive after two minutes."""
     from etl.adapters import postgres
     from etl.stack.generate import OrderConfig, arrive_late_customers, live

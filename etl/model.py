@@ -5,6 +5,7 @@ Nothing here knows Spark, Postgres or Airflow, and nothing here imports upward.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -15,6 +16,12 @@ Route = Literal["accepted", "quarantined", "backlog", "duplicate"]
 
 BatchState = Literal["staged", "passed", "held", "released", "loaded"]
 """staged → passed | held; held → released (by a person); passed | released → loaded."""
+
+Step = Literal["ingest_enrich", "validate", "load", "report"]
+"""The visible steps of a run, in their order."""
+
+Say = Callable[[str], None]
+"""How a step tells what it did, a sentence at a time."""
 
 _RETRIES_PER_SEQUENCE = 1_000_000
 

@@ -40,9 +40,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
 
-    home: Path = Field(
-        PROJECT, description="Folder of `frontstage.toml` and, by default, of everything written."
-    )
+    home: Path = Field(PROJECT, description="Folder of `frontstage.toml` and, by default, of everything written.")
     var: Path = Field(Path("var"), description="Everything the project writes: data, logs, reports.")
     landing: Path = Field(Path("var/landing"), description="Where order files (`*.jsonl`) appear.")
     archive: Path = Field(Path("var/archive"), description="Where order files go once their batch is loaded.")
@@ -87,12 +85,8 @@ class Settings(BaseSettings):
     backlog_grace: timedelta = Field(
         timedelta(days=7), description="How long an order waits for its master row before it is quarantined."
     )
-    reports_kept: int = Field(
-        200, ge=1, description="Run reports and Data Docs pages kept; older ones are removed."
-    )
-    disk_free_bytes: int = Field(
-        2 * 2**30, ge=0, description="Free disk space below which nothing is started."
-    )
+    reports_kept: int = Field(200, ge=1, description="Run reports and Data Docs pages kept; older ones are removed.")
+    disk_free_bytes: int = Field(2 * 2**30, ge=0, description="Free disk space below which nothing is started.")
 
     @field_validator("var", "landing", "archive", "warehouse", "jars", mode="after")
     @classmethod
@@ -174,9 +168,7 @@ def _sentence(error: ValidationError) -> str:
             continue
         secret = Settings.model_fields[name].annotation == SecretStr | None
         given = "" if secret else f"={problem['input']!r}"
-        parts.append(
-            f"{name}{given} is not allowed: {problem['msg']}; set {PREFIX}{name.upper()} or frontstage.toml"
-        )
+        parts.append(f"{name}{given} is not allowed: {problem['msg']}; set {PREFIX}{name.upper()} or frontstage.toml")
     return " | ".join(parts)
 
 

@@ -35,9 +35,7 @@ REASONS = {
 }
 
 SAMPLES = (
-    Sample(
-        reason="malformed_json", raw='{"order_id": 4711, "customer_id": 12', source_file="orders-00042.jsonl"
-    ),
+    Sample(reason="malformed_json", raw='{"order_id": 4711, "customer_id": 12', source_file="orders-00042.jsonl"),
     Sample(reason="malformed_json", raw=HOSTILE, source_file="orders-00042.jsonl"),
     Sample(
         reason="quantity_not_positive",

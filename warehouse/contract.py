@@ -71,20 +71,14 @@ class Contract:
         known = {field.name for field in self.fields}
         for rule in self.rules:
             if rule.column not in known:
-                raise TerminalError(
-                    f"rule {rule.name!r} is about {rule.column!r}; fields are {sorted(known)}"
-                )
+                raise TerminalError(f"rule {rule.name!r} is about {rule.column!r}; fields are {sorted(known)}")
             if rule.min is None and rule.max is None:
                 raise TerminalError(f"rule {rule.name!r} has neither min nor max; give it one")
         for master in self.masters:
             if master.key not in known:
-                raise TerminalError(
-                    f"master {master.name!r} has key {master.key!r}; fields are {sorted(known)}"
-                )
+                raise TerminalError(f"master {master.name!r} has key {master.key!r}; fields are {sorted(known)}")
             if "updated_at" not in master.columns:
-                raise TerminalError(
-                    f"master {master.name!r} needs column 'updated_at': it dates the dimension's rows"
-                )
+                raise TerminalError(f"master {master.name!r} needs column 'updated_at': it dates the dimension's rows")
 
 
 def load(path: Path = ORDERS) -> Contract:

@@ -15,9 +15,7 @@ _CUSTOMER = (
     "name STRING, address STRING, nation STRING, region STRING, market_segment STRING, phone STRING, "
     "account_balance DECIMAL(12,2)"
 )
-_PRODUCT = (
-    "name STRING, brand STRING, category STRING, size INT, container STRING, retail_price DECIMAL(12,2)"
-)
+_PRODUCT = "name STRING, brand STRING, category STRING, size INT, container STRING, retail_price DECIMAL(12,2)"
 _ORDER = (
     "order_id BIGINT, customer_id BIGINT, product_id BIGINT, quantity INT, unit_price DECIMAL(18,4), "
     "ordered_at TIMESTAMP"
@@ -64,8 +62,7 @@ QUARANTINE = DeltaTable(
 )
 BACKLOG = DeltaTable(
     "backlog",
-    f"batch BIGINT, {_ORDER}, payload_hash BIGINT, reasons ARRAY<STRING>, raw BINARY, {_ORIGIN}, "
-    "decided_at TIMESTAMP",
+    f"batch BIGINT, {_ORDER}, payload_hash BIGINT, reasons ARRAY<STRING>, raw BINARY, {_ORIGIN}, decided_at TIMESTAMP",
     ("batch",),
     statistics=False,
 )

@@ -58,9 +58,7 @@ class Warehouse:
         if star.DIM_DATE in missing or self.read(star.DIM_DATE).isEmpty():
             self.append(_dates(self.spark), star.DIM_DATE, BatchId(0))
 
-    def append(
-        self, rows: DataFrame, table: star.DeltaTable, batch: BatchId, note: str | None = None
-    ) -> None:
+    def append(self, rows: DataFrame, table: star.DeltaTable, batch: BatchId, note: str | None = None) -> None:
         """Append a batch's rows in one commit; the same batch again changes nothing."""
         writer = (
             rows.select(*StructType.fromDDL(table.columns).names)

@@ -36,6 +36,11 @@ class Gate:
         self, accepted: DataFrame, contract: Contract, bounds: Bounds, batch: BatchId, expected_rows: int
     ) -> dict[str, Any]:
         """Run the suite on a batch and add it to Data Docs: `{"success", "expectations": [...]}` in plain values."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Great Expectations' own use of what others have deprecated
+            return self._check(accepted, list(_suite(contract, bounds, expected_rows)), batch)
+
+    def _check(self, accepted: DataFrame, expectations: list[Any], batch: BatchId) -> dict[str, Any]:
         import great_expectations as gx
         from great_expectations.checkpoint import UpdateDataDocsAction
 
@@ -43,20 +48,14 @@ class Gate:
         context = gx.get_context(project_config=self._config(), mode="ephemeral")
         source = context.data_sources.add_spark("warehouse", persist=False)
         rows = source.add_dataframe_asset("staging").add_batch_definition_whole_dataframe("accepted")
-        suite = context.suites.add(gx.ExpectationSuite(_NAME, list(_suite(contract, bounds, expected_rows))))
-        validation = context.validation_definitions.add(
-            gx.ValidationDefinition(name=_NAME, data=rows, suite=suite)
-        )
+        suite = context.suites.add(gx.ExpectationSuite(_NAME, expectations))
+        validation = context.validation_definitions.add(gx.ValidationDefinition(name=_NAME, data=rows, suite=suite))
+        docs = UpdateDataDocsAction(name="docs")
         checkpoint = context.checkpoints.add(
-            gx.Checkpoint(
-                name=_NAME, validation_definitions=[validation], actions=[UpdateDataDocsAction(name="docs")]
-            )
+            gx.Checkpoint(name=_NAME, validation_definitions=[validation], actions=[docs])
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Great Expectations' own use of things it has deprecated
-            result = checkpoint.run(
-                batch_parameters={"dataframe": accepted}, run_id=gx.RunIdentifier(run_name=f"batch-{batch}")
-            )
+        name = gx.RunIdentifier(run_name=f"batch-{batch}")
+        result = checkpoint.run(batch_parameters={"dataframe": accepted}, run_id=name)
         (outcome,) = result.run_results.values()
         return {"success": bool(result.success), "expectations": [_plain(one) for one in outcome.results]}
 
@@ -92,9 +91,7 @@ class Gate:
     def _prune(self) -> None:
         """Forget the oldest runs: the index is built from all that are kept."""
         for root in (self.results, self.docs / "validations"):
-            batches = sorted(
-                (path for path in root.glob("*/*") if path.is_dir()), key=lambda p: p.stat().st_mtime
-            )
+            batches = sorted((path for path in root.glob("*/*") if path.is_dir()), key=lambda p: p.stat().st_mtime)
             for old in batches[: max(0, len(batches) - self.keep)]:
                 shutil.rmtree(old, ignore_errors=True)
 

@@ -97,9 +97,7 @@ class Ledger:
         """Let a held batch pass, on a person's word."""
         if self.get(batch).state != "held":
             raise TerminalError(f"batch {batch} is not held, so there is nothing to release")
-        self._execute(
-            "update etl.batch set state = 'released' where batch = %(batch)s", {"batch": batch.number}
-        )
+        self._execute("update etl.batch set state = 'released' where batch = %(batch)s", {"batch": batch.number})
 
     def took(self, batch: BatchId, step: str, seconds: float) -> None:
         """Note how long a step of the batch took."""
@@ -114,9 +112,7 @@ class Ledger:
 
     def freshness(self) -> dict[str, float | None]:
         """How old orders were when they became visible, in seconds, over everything in the mart."""
-        return {
-            name: None if value is None else float(value) for name, value in self._one("freshness").items()
-        }
+        return {name: None if value is None else float(value) for name, value in self._one("freshness").items()}
 
     def waiting(self) -> list[int]:
         """Numbers of the batches that still have orders in the backlog."""

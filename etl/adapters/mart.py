@@ -54,9 +54,7 @@ def commit(dsn: str, writer: Writer, batch: BatchId, loaded_at: datetime, expect
         if state == "loaded":
             return False
         if state not in ("passed", "released"):
-            raise TerminalError(
-                f"batch {batch} is {state or 'unknown'}; only a batch that passed the gate is loaded"
-            )
+            raise TerminalError(f"batch {batch} is {state or 'unknown'}; only a batch that passed the gate is loaded")
         cursor.execute(sql.SQL("select count(*) from {}").format(stage))
         (copied,) = cursor.fetchone() or (0,)
         assert copied == expected_rows, f"{copied} rows were copied, {expected_rows} were staged"

@@ -75,9 +75,7 @@ def migrate(dsn: str) -> None:
     )
     try:
         with engine.begin() as connection:
-            connection.execute(
-                sqlalchemy.text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK}
-            )
+            connection.execute(sqlalchemy.text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except sqlalchemy.exc.OperationalError as error:
@@ -136,10 +134,7 @@ def copy_in(connection: Connection, table: str, rows: pa.Table) -> int:
 
 def _as_text(rows: pa.Table) -> pa.Table:
     """CSV has no decimals in Arrow's writer; everything else it writes itself."""
-    fields = [
-        pa.field(field.name, pa.string()) if pa.types.is_decimal(field.type) else field
-        for field in rows.schema
-    ]
+    fields = [pa.field(field.name, pa.string()) if pa.types.is_decimal(field.type) else field for field in rows.schema]
     return rows.cast(pa.schema(fields))
 
 
@@ -158,8 +153,4 @@ def _arrow_type(column: Any) -> pa.DataType:
 
 
 def _first_line(error: BaseException) -> str:
-    return (
-        (str(error).strip().splitlines() or [type(error).__name__])[0]
-        .removeprefix("connection to server ")
-        .strip()
-    )
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].removeprefix("connection to server ").strip()

@@ -5,7 +5,8 @@
                                 scan      all pages · page read in order, once per H_S full of tuples
                     ──► the cheapest joins this batch; what it really took corrects the unit costs
 
-Results never depend on the choice. With a clock, unit costs are measured: once by a small trial, then after every round.
+Results never depend on the choice. With a clock, unit costs are measured: once by a small trial, then after every
+round.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Literal
 import pyarrow as pa
 
 from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
-from etl.enrich.keys import distinct
+from etl.enrich.keys import about_distinct
 from etl.enrich.sizing import Sizes
 from etl.enrich.step import Cost, StreamTuples, TacticStep, stacked
 from etl.enrich.stream_buffer import StreamBuffer
@@ -46,9 +47,7 @@ class Choice:
     def explain(self) -> str:
         """The reasons, for people."""
         ranked = sorted(self.seconds.items(), key=lambda item: item[1])
-        lines = [
-            f"{self.tuples} tuples with {self.keys} distinct keys to join: {_WORDS[self.name]} ({self.name})"
-        ]
+        lines = [f"{self.tuples} tuples with {self.keys} distinct keys to join: {_WORDS[self.name]} ({self.name})"]
         lines += [f"  {name:<11}{seconds * 1e3:>12.1f} ms   {_WORDS[name]}" for name, seconds in ranked]
         return "\n".join(lines)
 
@@ -62,7 +61,8 @@ def prices(
         if name == "inlj":
             out[name] = -(-tuples // max(1, size.lookup_tuples)) * units.call_s + keys * units.key_s
         elif name == "hybridjoin":
-            out[name] = pages_touched(keys, profile.page_count) * units.seek_page_s
+            pages = pages_touched(keys, profile.page_count) if profile.page_count else keys  # unknown: the worst
+            out[name] = pages * units.seek_page_s
         else:
             passes = -(-tuples // max(1, size.capacity))
             out[name] = passes * profile.page_count * units.scan_page_s
@@ -129,13 +129,11 @@ class AutoTactic:
         return tactic.schema(key_type)
 
     def _choose(self, tuples: StreamTuples) -> None:
-        keys = len(distinct(tuples.keys).first)
+        keys = about_distinct(tuples.keys)
         seconds = prices(keys, len(tuples), self._profile, self._sizes, self.units)
         name = min(seconds, key=lambda candidate: seconds[candidate])
         if self._active is None or self.choice is None or self.choice.name != name:
-            self._active = self._make[
-                name
-            ]()  # the one before is dropped: one budget, one set of pending tuples
+            self._active = self._make[name]()  # the one before is dropped: one budget, one set of pending tuples
         self.choice = Choice(name, keys, len(tuples), seconds)
 
     def _observe(self, cost: Cost, seconds: float) -> None:

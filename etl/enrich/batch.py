@@ -117,11 +117,7 @@ def _verify(keys: pa.Array, master: pa.Table, position: I64) -> None:
         return
     found = np.flatnonzero(position >= 0)
     mine, theirs = keys.take(pa.array(found)), plain(master.column(0)).take(pa.array(position[found]))
-    parts = (
-        zip(mine.flatten(), theirs.flatten(), strict=True)
-        if pa.types.is_struct(keys.type)
-        else [(mine, theirs)]
-    )
+    parts = zip(mine.flatten(), theirs.flatten(), strict=True) if pa.types.is_struct(keys.type) else [(mine, theirs)]
     wrong = sum(int(pc.sum(pc.not_equal(a, b.cast(a.type))).as_py() or 0) for a, b in parts)
     if wrong:
         raise FingerprintCollision(wrong)

@@ -92,9 +92,7 @@ def assemble(
     tactic = _auto(make, sizes, profile, sources, options) if name == "auto" else make[names[0]]()
     if cached and front_stage is None:
         front_stage = FrontStage(
-            FrontStageConfig(
-                front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s
-            )
+            FrontStageConfig(front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s)
         )
     return SemiStreamJoin(front_stage if cached else None, tactic, options.shedding)
 
@@ -112,9 +110,7 @@ def _tactics(name: str, sources: Sources) -> list[TacticName]:
     return [tactic]
 
 
-def _size(
-    tactic: TacticName, budget: int, profile: MasterProfile, options: Options, *, cached: bool
-) -> Sizes:
+def _size(tactic: TacticName, budget: int, profile: MasterProfile, options: Options, *, cached: bool) -> Sizes:
     if tactic == "inlj":
         return size_inlj(budget, profile, front=cached, most_tuples=options.lookup_tuples)
     if tactic == "hybridjoin":
@@ -151,9 +147,7 @@ def _auto(
 ) -> Tactic:
     units = options.units or UnitCosts()
     if options.units is None and options.clock is not None:
-        units = measure_units(
-            units, options.clock, lookup=sources.lookup, scan=sources.scan, index=sources.index
-        )
+        units = measure_units(units, options.clock, lookup=sources.lookup, scan=sources.scan, index=sources.index)
     return AutoTactic(make, sizes, profile, units, options.clock)
 
 

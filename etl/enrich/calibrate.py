@@ -19,9 +19,7 @@ _PAGES = 4
 _KEYS = 512
 
 
-def profile_of(
-    scan: MasterScan | None, *, row_bytes_guess: int = 200, page_rows_guess: int = 500
-) -> MasterProfile:
+def profile_of(scan: MasterScan | None, *, row_bytes_guess: int = 200, page_rows_guess: int = 500) -> MasterProfile:
     """Sizes of pages, rows and keys, from the first page; guesses for masters that cannot be scanned."""
     pages = 0 if scan is None else scan.page_count()
     if scan is None or not pages:

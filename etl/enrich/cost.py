@@ -84,11 +84,7 @@ class PerTuple:
 def hit_ratio(probability: F64, rows: int) -> float:
     """Share of the stream answered by a front stage that holds the `rows` most frequent keys."""
     rows = min(rows, len(probability))
-    return (
-        float(np.partition(probability, len(probability) - rows)[len(probability) - rows :].sum())
-        if rows
-        else 0.0
-    )
+    return float(np.partition(probability, len(probability) - rows)[len(probability) - rows :].sum()) if rows else 0.0
 
 
 def passing(probability: F64, rows: int) -> F64:
@@ -143,19 +139,13 @@ def _waiting_time(wanted: F64, capacity: int) -> float:
     return high
 
 
-def inlj_cost(
-    passing_probability: F64, batch_tuples: int, *, found: float, hits: float, front: bool
-) -> PerTuple:
+def inlj_cost(passing_probability: F64, batch_tuples: int, *, found: float, hits: float, front: bool) -> PerTuple:
     """Distinct keys of a batch; `found` is the share of them that has a master row."""
-    distinct = float(
-        (-np.expm1(batch_tuples * np.log1p(-np.minimum(passing_probability, 1.0 - 1e-12)))).sum()
-    )
+    distinct = float((-np.expm1(batch_tuples * np.log1p(-np.minimum(passing_probability, 1.0 - 1e-12)))).sum())
     lookups = (1.0 - hits) * distinct / batch_tuples
     return PerTuple(0.0, lookups, lookups * found, float(front), 0.0)
 
 
 def pages_touched(keys: int, page_count: int) -> float:
     """How many of the pages hold at least one of so many keys, spread evenly."""
-    return (
-        page_count * -np.expm1(keys * np.log1p(-1.0 / page_count)) if page_count > 1 else float(min(1, keys))
-    )
+    return page_count * -np.expm1(keys * np.log1p(-1.0 / page_count)) if page_count > 1 else float(min(1, keys))

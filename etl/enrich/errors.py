@@ -13,9 +13,7 @@ class KeyTypeMismatch(TerminalError):
         self.given, self.expected = given, expected
 
     def __str__(self) -> str:
-        return (
-            f"stream keys are {self.given}, master keys are {self.expected}; cast one of them before the join"
-        )
+        return f"stream keys are {self.given}, master keys are {self.expected}; cast one of them before the join"
 
 
 class KeyTypeUnsupported(TerminalError):
@@ -26,7 +24,9 @@ class KeyTypeUnsupported(TerminalError):
         self.given = given
 
     def __str__(self) -> str:
-        return f"keys of type {self.given} cannot be joined; use an integer, string or binary column, or a struct of them"
+        return (
+            f"keys of type {self.given} cannot be joined; use an integer, string or binary column, or a struct of them"
+        )
 
 
 class DuplicateMasterKey(TerminalError):

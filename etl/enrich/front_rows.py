@@ -19,7 +19,7 @@ import pyarrow as pa
 from etl.enrich.errors import BudgetTooSmall
 from etl.enrich.hash_index import HashIndex
 from etl.enrich.keys import I64, Keys
-from etl.enrich.policy import Entries, Policy, PolicyName, make_policy, policy_bytes_per_row
+from etl.enrich.policy import Entries, Free, Policy, PolicyName, make_policy, policy_bytes_per_row
 from etl.enrich.remembered import RememberedKeys
 from etl.enrich.row_store import LIVE_SHARE, RowStore, row_bytes
 
@@ -48,9 +48,7 @@ class FrontRows:
     """The front stage once its arrays exist: `capacity` entries, all bytes planned."""
 
     def __init__(self, config: FrontStageConfig, capacity: int, *, two_lanes: bool) -> None:
-        remembered = int(
-            config.budget_bytes * _REMEMBERED_SHARE / RememberedKeys.bytes_per_key(two_lanes=two_lanes)
-        )
+        remembered = int(config.budget_bytes * _REMEMBERED_SHARE / RememberedKeys.bytes_per_key(two_lanes=two_lanes))
         self.capacity = capacity
         self.index = HashIndex(capacity, two_lanes=two_lanes)
         self.policy: Policy = make_policy(
@@ -81,9 +79,7 @@ class FrontRows:
         two = keys.hi is not None
         mean = float(np.mean(row_bytes(rows)))
         own = (
-            HashIndex.bytes_for(1000, two_lanes=two) / 1000
-            + (37 if two else 29)
-            + policy_bytes_per_row(config.policy)
+            HashIndex.bytes_for(1000, two_lanes=two) / 1000 + (37 if two else 29) + policy_bytes_per_row(config.policy)
         )
         per_row = mean / LIVE_SHARE + own + RowStore.overhead_per_entry()
         room = config.budget_bytes * (1 - 2 * _REMEMBERED_SHARE - _CLEANING_SHARE)
@@ -111,7 +107,7 @@ class FrontRows:
             *(() if self._hi is None else (self._hi,)),
         )
         parts = (self.index, self.absent, self.withdrawn, self.policy)
-        return sum(array.nbytes for array in arrays) + sum(part.nbytes for part in parts)
+        return sum(int(array.nbytes) for array in arrays) + sum(int(part.nbytes) for part in parts)
 
     @property
     def cramped(self) -> bool:
@@ -150,9 +146,7 @@ class FrontRows:
         """Admits what the policy wants. Returns how many rows entered and left."""
         entry = self.index.find(keys)
         inside, new = np.flatnonzero(entry >= 0), np.flatnonzero(entry < 0)
-        self.frequency[entry[inside]] += frequency[inside].astype(
-            np.float32
-        )  # they waited while the row came in
+        self.frequency[entry[inside]] += frequency[inside].astype(np.float32)  # they waited while the row came in
         keys, counts = keys.take(new), frequency[new]
         self.absent.remove(keys)
         self.withdrawn.remove(keys)
@@ -170,13 +164,10 @@ class FrontRows:
         return len(enter), left
 
     def _choose(self, candidates: Entries) -> tuple[I64, I64]:
-        free = self._live_limit - self._live_bytes
-        free_entries = self.capacity - self.index.size
+        free = Free(self._live_limit - self._live_bytes, self._free_count)
         order = self._least_frequent(len(candidates.size))
         victims = Entries(self.frequency[order], self._size[order].astype(np.int64))
         enter, leaving = self.policy.choose(candidates, victims, free)
-        leaving = min(max(leaving, len(enter) - free_entries), len(order))
-        enter = enter[: free_entries + leaving]
         return enter, order[:leaving]
 
     def _least_frequent(self, candidates: int) -> I64:

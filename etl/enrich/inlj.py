@@ -75,11 +75,7 @@ class IndexNestedLoop:
         wanted = tuples.keys.take(groups.first)
         rows = self._lookup.lookup(wanted.arrow())
         same_kind(wanted.type, rows.schema.field(0).type)
-        row_of_key = (
-            match_rows(encode(rows.column(0)), wanted)
-            if rows.num_rows
-            else np.full(len(wanted), -1, np.int64)
-        )
+        row_of_key = match_rows(encode(rows.column(0)), wanted) if rows.num_rows else np.full(len(wanted), -1, np.int64)
         row = row_of_key[groups.codes]
         found = row >= 0
         frequency = np.zeros(rows.num_rows, np.int64)
@@ -90,9 +86,7 @@ class IndexNestedLoop:
             matched=Matches(tuples.tickets[found], row[found], rows),
             unmatched=tuples.take(missing) if len(missing) else None,
             frequency=frequency,
-            cost=Cost(
-                seeks=1, lookups=len(wanted), rows=rows.num_rows, bytes=rows.nbytes, probes=len(tuples)
-            ),
+            cost=Cost(seeks=1, lookups=len(wanted), rows=rows.num_rows, bytes=rows.nbytes, probes=len(tuples)),
         )
 
     def shed(self, count: int) -> StreamTuples | None:  # noqa: ARG002
@@ -115,9 +109,7 @@ class IndexNestedLoop:
         if before:
             old = match_rows(wanted, _joined(before))
             np.add.at(counts, old[old >= 0], 1)
-        before.append(
-            Keys(wanted.lo[groups.codes], None if wanted.hi is None else wanted.hi[groups.codes], None, None)
-        )
+        before.append(Keys(wanted.lo[groups.codes], None if wanted.hi is None else wanted.hi[groups.codes], None, None))
         while sum(len(keys) for keys in before) > self.config.recent_keys:
             before.pop(0)
         return counts

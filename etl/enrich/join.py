@@ -37,7 +37,6 @@ class _Round:
     hit_entries: list[I64] = field(default_factory=list)
     matched: list[Matches] = field(default_factory=list)
     missed: list[StreamTuples] = field(default_factory=list)  # SB2
-    stale: int = 0
     known_absent: list[I64] = field(default_factory=list)
     missing: int = 0
     probes: int = 0
@@ -48,9 +47,7 @@ class _Round:
 class SemiStreamJoin:
     """Joins offered keys with master rows, step by step."""
 
-    def __init__(
-        self, front_stage: FrontStage | None, tactic: Tactic, shedding: SheddingConfig | None = None
-    ) -> None:
+    def __init__(self, front_stage: FrontStage | None, tactic: Tactic, shedding: SheddingConfig | None = None) -> None:
         self.front_stage = front_stage
         self.tactic = tactic
         self.shedding = shedding or SheddingConfig()
@@ -58,6 +55,7 @@ class SemiStreamJoin:
         self._next_ticket = 0
         self._offered = self._reloaded = 0  # since the last step
         self._nulls: list[I64] = []
+        self._stale = NO_TICKETS  # tuples on their way whose answer in the front stage was no longer good
         self._miss_ratio = 1.0
 
     @property
@@ -126,9 +124,7 @@ class SemiStreamJoin:
         elif load.excess:
             round_.shed.extend(self._sb1.take_last(load.excess))
         round_.shed.extend(self._sb1.take_last(len(self._sb1) - self.shedding.most_waiting))
-        round_.reload = (
-            min(load.reload, self.shedding.most_waiting - len(self._sb1)) if not round_.shed else 0
-        )
+        round_.reload = min(load.reload, self.shedding.most_waiting - len(self._sb1)) if not round_.shed else 0
 
     def _front_phase(self, round_: _Round, room: int, now: float | None) -> None:
         """Reads SB1 until it is empty or `room` tuples have missed."""
@@ -155,9 +151,7 @@ class SemiStreamJoin:
             entries, row = self.front_stage.told_apart(_all(round_.hit_entries))
             round_.matched.append(Matches(tickets, row, self.front_stage.rows(entries), front=True))
 
-    def _sort_out(
-        self, round_: _Round, tuples: StreamTuples, entry: I64, missed: npt.NDArray[np.bool_]
-    ) -> None:
+    def _sort_out(self, round_: _Round, tuples: StreamTuples, entry: I64, missed: npt.NDArray[np.bool_]) -> None:
         front = self.front_stage
         if front is not None:
             hit = np.flatnonzero(entry >= 0)
@@ -165,7 +159,7 @@ class SemiStreamJoin:
             round_.hit_tickets.append(tuples.tickets[hit])
             round_.hit_entries.append(entry[hit])
             round_.known_absent.append(tuples.tickets[entry == KNOWN_ABSENT])
-            round_.stale += int(np.count_nonzero(entry == STALE))
+            self._stale = np.concatenate([self._stale, tuples.tickets[entry == STALE]])
         count = int(np.count_nonzero(missed))
         if count:
             round_.missed.append(tuples if count == len(tuples) else tuples.take(np.flatnonzero(missed)))
@@ -190,24 +184,28 @@ class SemiStreamJoin:
         known = _all(round_.known_absent)
         nulls, self._nulls = _all(self._nulls), []
         shed = stacked(round_.shed) if round_.shed else None
-        metrics = self._metrics(round_, found, len(absent), len(known), len(nulls), before)
+        if shed is not None:
+            self._take_stale(shed.tickets)  # when they come back they are probed anew
+        metrics = self._metrics(round_, found, absent, len(known), len(nulls), before)
         matched = (*round_.matched, found.matched) if len(found.matched) else tuple(round_.matched)
         self._offered = self._reloaded = 0
         return Step(matched, np.concatenate([absent, known, nulls]), known, shed, round_.reload, metrics)
 
     def _metrics(
-        self, round_: _Round, found: TacticStep, absent: int, known: int, nulls: int, before: tuple[int, int]
+        self, round_: _Round, found: TacticStep, lost: I64, known: int, nulls: int, before: tuple[int, int]
     ) -> Metrics:
+        absent = len(lost)
         front, after = self.front_stage, self._front_counts()
         hits = sum(len(matches) for matches in round_.matched)
+        stale_found, stale_absent = self._take_stale(found.matched.tickets), self._take_stale(lost)
         return Metrics(
             tuples=self._offered,
             nulls=nulls,
             front_hits=hits,
             negative_hits=known,
-            misses_stale=round_.stale,
-            misses_absent=absent,
-            misses_capacity=len(found.matched),
+            misses_stale=stale_found + stale_absent,
+            misses_absent=absent - stale_absent,
+            misses_capacity=len(found.matched) - stale_found,
             matched=hits + len(found.matched),
             unmatched=absent + known + nulls,
             shed=sum(len(part) for part in round_.shed),
@@ -223,6 +221,14 @@ class SemiStreamJoin:
             waiting=len(self._sb1),
             state_bytes=self.nbytes,
         )
+
+    def _take_stale(self, answered: I64) -> int:
+        """How many of the answered tuples had missed for a stale answer; they are on their way no more."""
+        if not len(self._stale):
+            return 0
+        mine = np.isin(self._stale, answered)
+        self._stale = self._stale[~mine]
+        return int(np.count_nonzero(mine))
 
 
 def _until_full(missed: npt.NDArray[np.bool_], room: int) -> int:

@@ -26,7 +26,7 @@ I64 = npt.NDArray[np.int64]
 
 _SEEDS = (np.uint64(0x243F6A8885A308D3), np.uint64(0x13198A2E03707344))
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S30, _S27, _S31, _S3 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(3)
+_S30, _S27, _S31, _S3, _S32 = (np.uint64(shift) for shift in (30, 27, 31, 3, 32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,21 @@ def distinct(keys: Keys) -> Distinct:
     first = np.empty(len(counts), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return Distinct(codes, first, counts)
+
+
+def about_distinct(keys: Keys) -> int:
+    """How many distinct keys there are: exactly for few, within about a percent for many, and much faster.
+
+    Linear counting: keys fall into twice as many boxes as there are keys; the empty boxes tell how many fell.
+    """
+    if len(keys) < 1024:
+        return len(distinct(keys).first)
+    boxes = 2 * len(keys)
+    word = _mix(keys.lo if keys.hi is None else keys.lo ^ _mix(keys.hi))
+    taken = np.zeros(boxes, bool)
+    taken[((word >> _S32) * np.uint64(boxes)) >> _S32] = True
+    empty = boxes - int(np.count_nonzero(taken))
+    return min(len(keys), round(-boxes * float(np.log(empty / boxes))))
 
 
 def _codes(values: U64) -> I64:

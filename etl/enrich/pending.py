@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.enrich.hash_index import HashIndex
+from etl.enrich.key_groups import KeyGroups
 from etl.enrich.keys import I64, Keys, distinct
 from etl.enrich.step import NO_TICKETS, StreamTuples
 
@@ -47,9 +47,8 @@ def arena_for(capacity: int) -> int:
 def bytes_for(capacity: int, *, two_lanes: bool) -> int:
     """What a structure for so many tuples occupies, exact long keys aside."""
     arena = arena_for(capacity)
-    per_group = 4 + 4 + 4 + (16 if two_lanes else 8)
-    index = HashIndex.bytes_for(capacity, two_lanes=two_lanes)
-    return arena * (8 + 4 + 4 + 4 + 4 + 1) + capacity * per_group + index + 4 * (arena // _BLOCK + 1)
+    groups = KeyGroups.bytes_for(capacity, two_lanes=two_lanes)
+    return arena * (8 + 4 + 4 + 4 + 4 + 1) + groups + 4 * (arena // _BLOCK + 1)
 
 
 class PendingTuples:
@@ -66,15 +65,8 @@ class PendingTuples:
         self._next = np.full(self._arena, -1, np.int32)
         self._matched = np.zeros(self._arena, bool)
         self._in_block = np.zeros(self._arena // _BLOCK + 1, np.int32)
-        self._head = np.full(capacity, -1, np.int32)
-        self._tail = np.full(capacity, -1, np.int32)
-        self._free = np.arange(capacity, dtype=np.int32)[::-1].copy()
-        self._free_count = capacity
-        self._lo = np.zeros(capacity, np.uint64)
-        self._hi: np.ndarray | None = None
-        self._index: HashIndex | None = None
+        self._groups = KeyGroups(capacity)
         self._exact: list[pa.Array] = []  # long keys, one per run
-        self.key_type: pa.DataType | None = None
         self._first = 0  # no live run stands before this one
         self._runs = 0
         self._used = 0
@@ -82,23 +74,13 @@ class PendingTuples:
 
     @property
     def nbytes(self) -> int:
-        arrays = (
-            self._tickets,
-            self._start,
-            self._length,
-            self._group,
-            self._next,
-            self._matched,
-            self._in_block,
-        )
-        groups = (self._head, self._tail, self._free, self._lo, *(() if self._hi is None else (self._hi,)))
-        index = 0 if self._index is None else self._index.nbytes
-        return sum(a.nbytes for a in arrays + groups) + index + sum(part.nbytes for part in self._exact)
+        arrays = (self._tickets, self._start, self._length, self._group, self._next, self._matched, self._in_block)
+        exact = sum(int(part.nbytes) for part in self._exact)
+        return sum(int(array.nbytes) for array in arrays) + self._groups.nbytes + exact
 
     @property
-    def groups(self) -> int:
-        """How many distinct keys wait."""
-        return 0 if self._index is None else self._index.size
+    def key_type(self) -> pa.DataType | None:
+        return self._groups.key_type
 
     # --- in ---------------------------------------------------------------------------------------------------
 
@@ -108,59 +90,41 @@ class PendingTuples:
         assert self.size + count <= self.capacity, "no more tuples than there is room for"
         if not count:
             return 0
-        index = self._index_for(tuples.keys)
         told = distinct(tuples.keys)
         runs = len(told.first)
         if self._used + count > self._arena or self._runs + runs > self._arena:
             self._sweep()
-        order = (
-            np.sort((told.codes << 32) | np.arange(count)) & 0xFFFFFFFF
-        )  # by key, oldest first within a key
+        order = np.sort((told.codes << 32) | np.arange(count)) & 0xFFFFFFFF  # by key, oldest first within a key
         self._tickets[self._used : self._used + count] = tuples.tickets[order]
-        new = np.arange(self._runs, self._runs + runs, dtype=np.int32)
+        new = np.arange(self._runs, self._runs + runs)
         self._start[new] = self._used + np.concatenate([[0], np.cumsum(told.counts)[:-1]])
         self._length[new], self._next[new], self._matched[new] = told.counts, -1, False
         self._in_block += np.bincount(new // _BLOCK, told.counts, len(self._in_block)).astype(np.int32)
         keys = tuples.keys.take(told.first)
-        self._link(index, keys, new)
+        self._link(keys, new)
         if keys.exact is not None:
             self._exact.append(keys.exact)
         self._used, self._runs, self.size = self._used + count, self._runs + runs, self.size + count
         self.unmatched += count
         return runs
 
-    def _index_for(self, keys: Keys) -> HashIndex:
-        if self._index is None:
-            self._index = HashIndex(self.capacity, two_lanes=keys.hi is not None)
-            self._hi = None if keys.hi is None else np.zeros(self.capacity, np.uint64)
-            self.key_type = keys.type
-        return self._index
-
-    def _link(self, index: HashIndex, keys: Keys, runs: np.ndarray) -> None:
+    def _link(self, keys: Keys, runs: I64) -> None:
         """Hangs each run at the end of its key's chain."""
-        group = index.find(keys)
-        fresh = np.flatnonzero(group < 0)
-        ids = self._free[self._free_count - len(fresh) : self._free_count].astype(np.int64)
-        self._free_count -= len(fresh)
-        group[fresh] = ids
-        index.add(keys.take(fresh), ids)
-        self._lo[ids] = keys.lo[fresh]
-        if self._hi is not None and keys.hi is not None:
-            self._hi[ids] = keys.hi[fresh]
-        self._head[ids] = runs[fresh]
-        known = np.ones(len(group), bool)
-        known[fresh] = False
-        self._next[self._tail[group[known]]] = runs[known]
-        self._tail[group] = runs
+        groups = self._groups
+        group = groups.find(keys)
+        known = group >= 0
+        fresh = np.flatnonzero(~known)
+        group[fresh] = groups.add(keys.take(fresh))
+        groups.head[group[fresh]] = runs[fresh]
+        self._next[groups.tail[group[known]]] = runs[known]
+        groups.tail[group] = runs
         self._group[runs] = group
 
     # --- match ------------------------------------------------------------------------------------------------
 
     def match(self, keys: Keys, *, remove: bool) -> Found:
         """Finds the tuples of these distinct keys. They leave, or else stay, marked, until they expire."""
-        if self._index is None or not self.size:
-            return Found(NO_TICKETS, NO_TICKETS, len(keys))
-        group = self._index.find(keys)
+        group = self._groups.find(keys)
         row = np.flatnonzero(group >= 0)
         group = group[row]
         runs, rows = self._walk(group, row)
@@ -173,13 +137,13 @@ class PendingTuples:
         self.unmatched -= len(tickets)
         if remove:
             self._kill(runs)
-            self._drop_groups(group)
+            self._groups.drop(group)
         return Found(tickets, np.repeat(rows, length), len(keys))
 
     def _walk(self, group: I64, row: I64) -> tuple[I64, I64]:
         """All runs of the groups, with the row each belongs to: one round per link, for all chains together."""
         runs, rows = [], []
-        run = self._head[group].astype(np.int64)
+        run = self._groups.head[group].astype(np.int64)
         while len(run):
             runs.append(run)
             rows.append(row)
@@ -193,15 +157,6 @@ class PendingTuples:
         self.size -= int(length.sum())
         self._in_block -= np.bincount(runs // _BLOCK, length, len(self._in_block)).astype(np.int32)
         self._length[runs] = 0
-
-    def _drop_groups(self, group: I64) -> None:
-        assert self._index is not None, "groups live in the index"
-        self._index.remove(self._lanes(group))
-        self._free[self._free_count : self._free_count + len(group)] = group
-        self._free_count += len(group)
-
-    def _lanes(self, group: I64) -> Keys:
-        return Keys(self._lo[group], None if self._hi is None else self._hi[group], None, self.key_type)
 
     # --- the queue --------------------------------------------------------------------------------------------
 
@@ -237,9 +192,7 @@ class PendingTuples:
         extra = int(length.sum()) - count
         length[-1:] -= extra  # the last run may be needed in part only
         tickets = self._tickets[_spread(self._start[runs], length)]
-        keys = self._keys(runs, self._group[runs].astype(np.int64)).take(
-            np.repeat(np.arange(len(runs)), length)
-        )
+        keys = self._keys(runs, self._group[runs].astype(np.int64)).take(np.repeat(np.arange(len(runs)), length))
         self.unmatched -= count
         whole = runs[:-1] if extra else runs
         self._cut_off(whole)
@@ -262,9 +215,7 @@ class PendingTuples:
         out = None
         if len(lost):
             length = self._length[lost].astype(np.int64)
-            keys = self._keys(lost, self._group[lost].astype(np.int64)).take(
-                np.repeat(np.arange(len(lost)), length)
-            )
+            keys = self._keys(lost, self._group[lost].astype(np.int64)).take(np.repeat(np.arange(len(lost)), length))
             out = StreamTuples(self._tickets[_spread(self._start[lost], length)], keys)
             self.unmatched -= len(out)
         self._cut_off(oldest)
@@ -274,10 +225,10 @@ class PendingTuples:
     def _cut_off(self, runs: I64) -> None:
         """Removes runs that are the oldest of their chains (several of one chain come in order of age)."""
         group = self._group[runs].astype(np.int64)
-        self._head[group] = self._next[runs]  # of several the last assignment stands: the newest one removed
+        self._groups.head[group] = self._next[runs]  # of several the last assignment stands: the newest one removed
         self._kill(runs)
         group = np.unique(group)
-        self._drop_groups(group[self._head[group] < 0])
+        self._groups.drop(group[self._groups.head[group] < 0])
 
     def _shorten(self, run: int, by: int) -> None:
         self._start[run] += by
@@ -286,7 +237,7 @@ class PendingTuples:
         self.size -= by
 
     def _keys(self, runs: I64, groups: I64) -> Keys:
-        lanes = self._lanes(groups)
+        lanes = self._groups.lanes(groups)
         if not self._exact:
             return lanes
         if len(self._exact) > 1:
@@ -304,7 +255,10 @@ class PendingTuples:
         number[live] = np.arange(len(live))
         group = self._group[live]
         self._next[: len(live)] = number[self._next[live]]
-        self._head[group], self._tail[group] = number[self._head[group]], number[self._tail[group]]
+        self._groups.head[group], self._groups.tail[group] = (
+            number[self._groups.head[group]],
+            number[self._groups.tail[group]],
+        )
         if self._exact:
             self._exact = [pa.concat_arrays(self._exact).take(pa.array(live))]
         self._matched[: len(live)] = self._matched[live]
@@ -313,13 +267,12 @@ class PendingTuples:
         self._length[: len(live)] = length
         self._start[: len(live)] = np.cumsum(length) - length
         self._tickets[: len(tickets)] = tickets
-        self._in_block = np.bincount(np.arange(len(live)) // _BLOCK, length, len(self._in_block)).astype(
-            np.int32
-        )
+        self._in_block = np.bincount(np.arange(len(live)) // _BLOCK, length, len(self._in_block)).astype(np.int32)
         self._runs, self._used, self._first = len(live), len(tickets), 0
 
 
 def _spread(start: np.ndarray, length: I64) -> I64:
     """The places start … start + length - 1 of every run, one after the other."""
     ends = np.cumsum(length)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - length), length)
+    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - length), length)
+    return np.asarray(places, np.int64)

@@ -47,7 +47,7 @@ class Policy(Protocol):
 
     def estimate(self, keys: Keys, counts: I64) -> F32: ...
 
-    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]: ...
+    def choose(self, candidates: Entries, victims: Entries, free: Free) -> tuple[I64, int]: ...
 
     def forget(self, keys: Keys, frequency: F32) -> None: ...
 
@@ -56,11 +56,20 @@ class Policy(Protocol):
     def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None: ...
 
 
-def _victims_needed(sizes: I64, victims: Entries, free_bytes: int) -> I64:
+@dataclass(frozen=True, slots=True)
+class Free:
+    """What is left without displacing anybody: bytes, and places for rows."""
+
+    size: int
+    rows: int
+
+
+def _victims_needed(sizes: I64, victims: Entries, free: Free) -> I64:
     """How many victims make room for the first 1, 2, … candidates; one more than there are means: no room."""
-    missing = np.cumsum(sizes) - free_bytes
-    needed = np.searchsorted(np.cumsum(victims.size), missing) + 1
-    return np.where(missing <= 0, 0, needed)
+    missing = np.cumsum(sizes) - free.size
+    for_bytes = np.where(missing <= 0, 0, np.searchsorted(np.cumsum(victims.size), missing) + 1)
+    for_rows = np.arange(1, len(sizes) + 1) - free.rows
+    return np.maximum(for_bytes, for_rows)
 
 
 class PaperPolicy:
@@ -83,10 +92,10 @@ class PaperPolicy:
         assert len(keys) == len(counts), "one count per key"
         return counts.astype(np.float32)
 
-    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]:
+    def choose(self, candidates: Entries, victims: Entries, free: Free) -> tuple[I64, int]:
         enter = np.flatnonzero(candidates.frequency >= self.threshold)
         enter = enter[np.argsort(-candidates.frequency[enter], kind="stable")]
-        needed = _victims_needed(candidates.size[enter], victims, free_bytes)
+        needed = _victims_needed(candidates.size[enter], victims, free)
         fits = int(np.searchsorted(needed, len(victims.size), side="right"))
         return enter[:fits], int(needed[fits - 1]) if fits else 0
 
@@ -126,15 +135,11 @@ class TinyLfuPolicy:
     def estimate(self, keys: Keys, counts: I64) -> F32:
         return self._sketch.add(keys, counts).astype(np.float32)
 
-    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]:
+    def choose(self, candidates: Entries, victims: Entries, free: Free) -> tuple[I64, int]:
         enter = np.argsort(-candidates.frequency, kind="stable")
-        needed = _victims_needed(candidates.size[enter], victims, free_bytes)
+        needed = _victims_needed(candidates.size[enter], victims, free)
         last = np.minimum(needed, len(victims.size)) - 1
-        price = (
-            np.where(needed > 0, victims.frequency[last], -1.0)
-            if len(victims.size)
-            else np.full(len(needed), -1.0)
-        )
+        price = np.where(needed > 0, victims.frequency[last], -1.0) if len(victims.size) else np.full(len(needed), -1.0)
         worthy = (needed <= len(victims.size)) & (candidates.frequency[enter] > price)
         fits = int(np.argmin(worthy)) if not worthy.all() else len(worthy)
         return enter[:fits], int(needed[fits - 1]) if fits else 0
@@ -174,9 +179,9 @@ class StaticPolicy(PaperPolicy):
     def __init__(self) -> None:
         super().__init__(threshold=0)
 
-    def choose(self, candidates: Entries, victims: Entries, free_bytes: int) -> tuple[I64, int]:
+    def choose(self, candidates: Entries, victims: Entries, free: Free) -> tuple[I64, int]:
         none = Entries(victims.frequency[:0], victims.size[:0])
-        return super().choose(candidates, none, free_bytes)
+        return super().choose(candidates, none, free)
 
     def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None:
         """Nothing moves."""

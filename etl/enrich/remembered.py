@@ -1,7 +1,7 @@
 """Keys remembered for a while: a bounded first-in-first-out set with a deadline per key.
 
-The front stage keeps two: keys known to have no master row (until the deadline, so that a late master row is found), and
-keys whose answer was withdrawn (so that the next miss is counted as stale, not as lack of room).
+The front stage keeps two: keys known to have no master row (until the deadline, so that a late master row is
+found), and keys whose answer was withdrawn (so that the next miss is counted as stale, not as lack of room).
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ class RememberedKeys:
 
     def add(self, keys: Keys, until: float) -> None:
         """Remembers keys until the deadline; known ones get the new deadline."""
-        keys = (
-            keys.take(distinct(keys).first[-self._capacity :]) if self._capacity else keys.take(slice(0, 0))
-        )
+        keys = keys.take(distinct(keys).first[-self._capacity :]) if self._capacity else keys.take(slice(0, 0))
         place = self._index.find(keys)
         self._until[place[place >= 0]] = until
         new = keys.take(place < 0)
@@ -76,8 +74,6 @@ class RememberedKeys:
     def _evict(self, places: I64) -> None:
         places = places[self._live[places]]
         if len(places):
-            self._index.remove(
-                Keys(self._lo[places], None if self._hi is None else self._hi[places], None, None)
-            )
+            self._index.remove(Keys(self._lo[places], None if self._hi is None else self._hi[places], None, None))
             self._live[places] = False
             self._until[places] = -np.inf

@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.enrich.keys import I64
 
@@ -60,10 +61,10 @@ def _add_sizes(column: pa.ChunkedArray, sizes: I64) -> int:
         or pa.types.is_large_string(kind)
         or pa.types.is_large_binary(kind)
     ):
-        lengths = pa.compute.binary_length(column).fill_null(0)
+        lengths = pc.binary_length(column).fill_null(0)
         sizes += lengths.to_numpy().astype(np.int64)
         return 9 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else 5
-    return -(-column.nbytes // max(1, len(column)))  # nested: the mean is the best there is
+    return -(-int(column.nbytes) // max(1, len(column)))  # nested: the mean is the best there is
 
 
 class RowStore:

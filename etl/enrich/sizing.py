@@ -95,9 +95,7 @@ def size_inlj(budget_bytes: int, profile: MasterProfile, *, front: bool, most_tu
     tuples = max(1, min(most_tuples, int(room / per_tuple)))
     front_bytes = budget_bytes - int(tuples * per_tuple) if front else 0
     if front and front_bytes < LEAST_BYTES:
-        raise BudgetTooSmall(
-            "INLJ with a front stage", budget_bytes, int(LEAST_BYTES / (1 - _LOOKUP_SHARE)) + 1
-        )
+        raise BudgetTooSmall("INLJ with a front stage", budget_bytes, int(LEAST_BYTES / (1 - _LOOKUP_SHARE)) + 1)
     return Sizes(front_bytes, lookup_tuples=tuples)
 
 

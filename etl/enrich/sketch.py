@@ -42,7 +42,8 @@ class CountMinSketch:
     def estimate(self, keys: Keys) -> I64:
         """How often each key was counted, at least."""
         where = self._where(keys)
-        return np.min([row[at] for row, at in zip(self._cells, where, strict=True)], axis=0).astype(np.int64)
+        cells = np.stack([row[at] for row, at in zip(self._cells, where, strict=True)])
+        return np.asarray(cells.min(axis=0), np.int64)
 
     def add(self, keys: Keys, counts: npt.NDArray[np.integer]) -> I64:
         """Counts distinct keys and gives their new estimates."""

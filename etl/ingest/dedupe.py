@@ -25,9 +25,7 @@ def judge(orders: DataFrame) -> DataFrame:
     of_order = Window.partitionBy("order_id").orderBy(*arrival)
     whole = of_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     first_clean = F.first(F.when(clean, F.col("payload_hash")), ignorenulls=True).over(whole)
-    copies_before = F.sum(F.when(clean, 1).otherwise(0)).over(
-        of_order.rowsBetween(Window.unboundedPreceding, -1)
-    )
+    copies_before = F.sum(F.when(clean, 1).otherwise(0)).over(of_order.rowsBetween(Window.unboundedPreceding, -1))
 
     claim = F.coalesce("claimed_hash", "first_clean")
     known = F.col("claimed_hash").isNotNull() | (F.coalesce("copies_before", F.lit(0)) > 0)

@@ -48,9 +48,7 @@ def files_of_batch(checkpoint: Path, stream_batch: int) -> set[str]:
         if entry.exists():
             _version, *lines = entry.read_text().splitlines()
             files = map(json.loads, lines)
-            return {
-                Path(unquote(urlparse(f["path"]).path)).name for f in files if f["batchId"] == stream_batch
-            }
+            return {Path(unquote(urlparse(f["path"]).path)).name for f in files if f["batchId"] == stream_batch}
     return set()
 
 

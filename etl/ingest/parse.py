@@ -63,9 +63,7 @@ def _unreadable() -> Column:
     no_object = F.col("text").isNull() | F.col(f"text.{_CORRUPT}").isNotNull()
     alone = F.coalesce(F.json_array_length(F.concat(F.lit("["), "value", F.lit("]"))), F.lit(0)) == 1
     with_rest = F.json_object_keys("value").isNotNull() & ~alone
-    return F.when(~F.is_valid_utf8("value"), F.lit("bad_utf8")).when(
-        no_object | with_rest, F.lit("malformed_json")
-    )
+    return F.when(~F.is_valid_utf8("value"), F.lit("bad_utf8")).when(no_object | with_rest, F.lit("malformed_json"))
 
 
 def _typed(field: Field) -> Column:

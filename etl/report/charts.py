@@ -52,9 +52,7 @@ def _routes(points: Sequence[HistoryPoint]) -> Chart:
     ]
     highest = max(point.accepted + point.quarantined + point.duplicates for point in points)
     y = drawing.quantity("orders", highest, whole=True)
-    spec = drawing.columns(
-        rows, _times(points), y, drawing.colours(dict(zip(routes, routes, strict=True)), "square")
-    )
+    spec = drawing.columns(rows, _times(points), y, drawing.colours(dict(zip(routes, routes, strict=True)), "square"))
     latest = ", ".join(f"{figures.number(getattr(points[-1], route))} {route}" for route in routes)
     return _trend("Orders by route", "What became of the orders of each batch", points, spec, latest)
 
@@ -82,9 +80,7 @@ def _freshness(points: Sequence[HistoryPoint]) -> Chart:
     spec = drawing.line(rows, _times(points), drawing.quantity(unit, highest), colours)
     p50, p95 = points[-1].freshness_p50_s, points[-1].freshness_p95_s
     latest = f"median {figures.duration(p50)}, 95th percentile {figures.duration(p95)}"
-    return _trend(
-        "Freshness", "Age of orders when they became visible", points, spec if rows else None, latest
-    )
+    return _trend("Freshness", "Age of orders when they became visible", points, spec if rows else None, latest)
 
 
 def _backlog(points: Sequence[HistoryPoint]) -> Chart:
@@ -106,24 +102,18 @@ def _steps(seconds: Mapping[str, float]) -> Chart:
 
 
 def _reasons(reasons: Mapping[str, int]) -> Chart:
-    ranked = sorted(
-        (reason for reason in reasons if reasons[reason]), key=lambda reason: (-reasons[reason], reason)
-    )
+    ranked = sorted((reason for reason in reasons if reasons[reason]), key=lambda reason: (-reasons[reason], reason))
     shown = [(figures.visible(reason), reasons[reason]) for reason in ranked[:_REASONS_SHOWN]]
     if rest := ranked[_REASONS_SHOWN:]:
         shown.append((f"{len(rest)} other reasons", sum(reasons[reason] for reason in rest)))
     rows = [{"name": name, "value": count, "text": figures.number(count)} for name, count in shown]
-    label = "Quarantined orders of this batch by reason: " + ", ".join(
-        f"{row['name']} {row['text']}" for row in rows
-    )
+    label = "Quarantined orders of this batch by reason: " + ", ".join(f"{row['name']} {row['text']}" for row in rows)
     svg = drawing.draw(drawing.bars(rows, "var(--quarantined)")) if rows else None
     about = "Orders of this batch that broke a rule"
     return Chart("Quarantine reasons", about, label, svg, "Nothing was quarantined in this batch.")
 
 
-def _trend(
-    title: str, about: str, points: Sequence[HistoryPoint], spec: drawing.Spec | None, latest: str
-) -> Chart:
+def _trend(title: str, about: str, points: Sequence[HistoryPoint], spec: drawing.Spec | None, latest: str) -> Chart:
     """A chart over batches. One batch is a figure, not a trend: the tiles show it already."""
     if len(points) < 2:
         return Chart(title, about, title, None, "The trend starts with the second batch.")

@@ -101,9 +101,7 @@ def bars(rows: Sequence[Spec], colour: str) -> Spec:
     margin = _LETTER * max(map(len, names.values()))
     plot = WIDTH - margin - _EDGE - 8
     figure = _LETTER * max(len(row["text"]) for row in rows) + 8
-    reach = (
-        (max(row["value"] for row in rows) or 1) * plot / (plot - figure)
-    )  # leaves the longest bar its figure
+    reach = (max(row["value"] for row in rows) or 1) * plot / (plot - figure)  # leaves the longest bar its figure
     axis = {"domain": False, "minExtent": margin, "maxExtent": margin, "labelColor": "var(--ink)"}
     text = {"type": "text", "align": "left", "dx": 6, "fontSize": 11.5, "color": "var(--ink)"}
     return {

@@ -62,7 +62,5 @@ RelativeLink = Annotated[str, AfterValidator(_relative_link)]
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Rows = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Age = Annotated[
-    float, Field(allow_inf_nan=False)
-]  # an order's clock may run ahead of ours: ages may be negative
+Age = Annotated[float, Field(allow_inf_nan=False)]  # an order's clock may run ahead of ours: ages may be negative
 Ratio = Annotated[float, Field(ge=0, le=1)]

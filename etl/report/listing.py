@@ -50,24 +50,18 @@ def _sparks(recent: Sequence[Summary]) -> tuple[Spark, ...]:
     return (
         _spark("Accepted", "accepted", [float(s.accepted) for s in recent], count),
         _spark("Hit ratio", "accepted", [s.hit_ratio for s in recent], figures.percent),
-        _spark(
-            "Freshness, 95th percentile", "backlog", [s.freshness_p95_s for s in recent], figures.duration
-        ),
+        _spark("Freshness, 95th percentile", "backlog", [s.freshness_p95_s for s in recent], figures.duration),
         _spark("Duration", "duplicates", [s.seconds for s in recent], figures.duration),
     )
 
 
-def _spark(
-    label: str, colour: str, values: Sequence[float | None], write: Callable[[float | None], str]
-) -> Spark:
+def _spark(label: str, colour: str, values: Sequence[float | None], write: Callable[[float | None], str]) -> Spark:
     known = [value for value in values if value is not None]
     spots = _spots(values) if len(known) > 1 else []
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
     low, high = (write(min(known)), write(max(known))) if known else ("", "")
     note = f"{low} to {high}" if low != high else "steady" if len(known) > 1 else ""
-    return Spark(
-        label, write(known[-1] if known else None), note, colour, points, spots[-1] if spots else None
-    )
+    return Spark(label, write(known[-1] if known else None), note, colour, points, spots[-1] if spots else None)
 
 
 def _spots(values: Sequence[float | None]) -> list[tuple[float, float]]:

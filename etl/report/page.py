@@ -61,9 +61,7 @@ def _tiles(report: RunReport) -> tuple[Tile, ...]:
     return (
         Tile("Orders landed", figures.number(counts.landed), "in this batch"),
         Tile("Accepted", figures.number(counts.accepted), _of_landed(counts.accepted, counts.landed)),
-        Tile(
-            "Quarantined", figures.number(counts.quarantined), _of_landed(counts.quarantined, counts.landed)
-        ),
+        Tile("Quarantined", figures.number(counts.quarantined), _of_landed(counts.quarantined, counts.landed)),
         Tile("Duplicates", figures.number(counts.duplicates), _of_landed(counts.duplicates, counts.landed)),
         Tile("Open backlog", figures.number(report.totals.backlog_open), _moved(counts)),
         Tile(

@@ -66,6 +66,4 @@ def _keep_waiting(dsn: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
                 ids=sql.Literal(batch.column("order_id").to_pylist())
             )
             waiting = postgres.copy_out(connection, query, _WAITING)
-            yield batch.filter(
-                pc.is_in(batch.column("order_id"), value_set=waiting["order_id"].combine_chunks())
-            )
+            yield batch.filter(pc.is_in(batch.column("order_id"), value_set=waiting["order_id"].combine_chunks()))

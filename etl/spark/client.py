@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from etl.errors import TerminalError, TransientError
+from etl.model import Say, Step
 from etl.settings import Settings
-from etl.spark.steps import Say, Step
 
 Dsn = Callable[[], str]
 
@@ -98,6 +98,4 @@ def _events(answer: httpx.Response) -> Iterator[dict[str, Any]]:
 
 
 def _client(socket: Path, timeout: float) -> httpx.Client:
-    return httpx.Client(
-        transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://runner", timeout=timeout
-    )
+    return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://runner", timeout=timeout)

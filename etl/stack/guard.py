@@ -47,9 +47,7 @@ def descendants(root: int) -> list[int]:
             continue
         try:
             # "pid (comm) state ppid ...": comm may hold anything, so split after its last bracket.
-            state, parent = (
-                Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
-            )
+            state, parent = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
         except (OSError, ValueError):
             continue  # it ended while we looked
         if state not in "ZX":

@@ -148,9 +148,7 @@ def _url(given: str, setting: str, changes: dict[str, str] | None = None) -> str
     try:
         parts = {**parse_dsn(given), **(changes or {})}
     except psycopg2.ProgrammingError:
-        raise SettingsError(
-            f"{setting} is not a Postgres DSN; write postgresql://user@host:port/database"
-        ) from None
+        raise SettingsError(f"{setting} is not a Postgres DSN; write postgresql://user@host:port/database") from None
     user, password = parts.pop("user", ""), parts.pop("password", None)
     host, port = parts.pop("host", ""), parts.pop("port", "")
     database = parts.pop("dbname", "")

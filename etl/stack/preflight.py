@@ -41,9 +41,7 @@ def ports(settings: Settings, services: Collection[str]) -> str:
     if "postgres" in services and settings.postgres_dsn is None and settings.postgres_tcp_port is not None:
         wanted["postgres_tcp_port"] = settings.postgres_tcp_port
     if len(set(wanted.values())) < len(wanted):
-        raise SettingsError(
-            f"{' and '.join(wanted)} are both {settings.airflow_port}; give each a port of its own"
-        )
+        raise SettingsError(f"{' and '.join(wanted)} are both {settings.airflow_port}; give each a port of its own")
     for setting, port in wanted.items():
         _free(port, PREFIX + setting.upper())
     return f"port {' and '.join(map(str, wanted.values()))} free" if wanted else "no port needed"
@@ -57,9 +55,7 @@ def _free(port: int, setting: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             if error.errno == errno.EACCES:
-                raise SettingsError(
-                    f"port {port} is reserved for root; set {setting} to 1024 or more"
-                ) from None
+                raise SettingsError(f"port {port} is reserved for root; set {setting} to 1024 or more") from None
             raise PortTaken(port, setting) from None
 
 

@@ -161,9 +161,7 @@ def run_to_end(service: Service, var: Path, timeout_s: float, keep: Sequence[int
     finally:
         code = guarded.stop()
     if code != 0:
-        raise ServiceFailed(
-            service.name, f"failed with exit code {code} ({last_line(service.log)})", service.log
-        )
+        raise ServiceFailed(service.name, f"failed with exit code {code} ({last_line(service.log)})", service.log)
 
 
 @contextmanager
@@ -206,11 +204,7 @@ def marked(var: Path) -> list[psutil.Process]:
     """Living processes that belong to a stack on `var`, ourselves and our ancestors excepted."""
     mark = str(var.resolve())
     us = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.pid not in us and _marks(process).get(MARK) == mark
-    ]
+    return [process for process in psutil.process_iter() if process.pid not in us and _marks(process).get(MARK) == mark]
 
 
 def sweep(var: Path) -> None:

@@ -174,9 +174,7 @@ class Stack:
                 code = kept.guarded.poll()
                 if code is not None:
                     log = kept.guarded.service.log
-                    raise ServiceFailed(
-                        kept.name, f"ended while starting, code {code} ({last_line(log)})", log
-                    )
+                    raise ServiceFailed(kept.name, f"ended while starting, code {code} ({last_line(log)})", log)
             for name in [name for name, answers in waiting.items() if answers()]:
                 del waiting[name]
                 self._progress(f"{name} answers")
@@ -184,9 +182,7 @@ class Stack:
 
         if not wait_until(all_answer, HEALTHY_S, every_s=0.2):
             missing = " and ".join(waiting)
-            raise ServiceFailed(
-                missing, f"did not answer within {HEALTHY_S:.0f} s", self.settings.var / "logs"
-            )
+            raise ServiceFailed(missing, f"did not answer within {HEALTHY_S:.0f} s", self.settings.var / "logs")
 
     def _write(self, statuses: dict[str, Status]) -> None:
         self._record = replace(self._record, services=dict(statuses))
@@ -236,9 +232,7 @@ def _ending_on_signals() -> Iterator[None]:
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    ours = [
-        number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL
-    ]
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
     for number in ours:
         signal.signal(number, end)
     try:

@@ -24,9 +24,7 @@ def resolve(bound: Bound, bounds: Bounds) -> int | float | datetime | None:
         return bound
     name = bound.removeprefix("$")
     if not bound.startswith("$") or name not in bounds:
-        raise TerminalError(
-            f"bound {bound!r} is unknown; allowed are numbers and {['$' + n for n in bounds]}"
-        )
+        raise TerminalError(f"bound {bound!r} is unknown; allowed are numbers and {['$' + n for n in bounds]}")
     return bounds[name]
 
 

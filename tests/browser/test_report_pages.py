@@ -62,9 +62,7 @@ class Visit:
     def open(self, path: Path) -> Page:
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on(
-            "dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss())
-        )
+        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri(), wait_until="load")
         return self.page
@@ -149,9 +147,7 @@ def test_a_hostile_record_is_text_on_the_page_and_nothing_else(visit: Visit, rep
 
 def test_the_places_of_the_orders_fill_the_bar(visit: Visit, reports: Path) -> None:
     page = visit.open(reports / "000061" / "index.html")
-    widths = page.eval_on_selector_all(
-        ".stack span", "spans => spans.map(span => span.getBoundingClientRect().width)"
-    )
+    widths = page.eval_on_selector_all(".stack span", "spans => spans.map(span => span.getBoundingClientRect().width)")
     assert len(widths) == 4
     assert min(widths) >= 4, "a place with few orders must still be seen"
     assert widths[0] > 0.9 * sum(widths)

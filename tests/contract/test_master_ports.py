@@ -69,9 +69,7 @@ def publish_in_parts(rows: pa.Table, folder: Path) -> PageStore:
     gone = rows.column(0).combine_chunks().take(pa.array(late[:20], pa.int64()))
     publisher.refresh(Changes(flat(rows.take(pa.array(late, pa.int64())))[0], gone.slice(0, 0), {"at": 2}))
     publisher.refresh(Changes(flat(rows.slice(0, 0))[0], gone, {"at": 3}))
-    publisher.refresh(
-        Changes(flat(rows.take(pa.array(late[:20], pa.int64())))[0], gone.slice(0, 0), {"at": 4})
-    )
+    publisher.refresh(Changes(flat(rows.take(pa.array(late[:20], pa.int64())))[0], gone.slice(0, 0), {"at": 4}))
     return store
 
 

@@ -57,15 +57,11 @@ def test_every_part_is_healthy_and_the_login_works(settings: Settings, up: State
 
 
 def test_it_listens_on_this_machine_only(settings: Settings, family: list[psutil.Process]) -> None:
-    links = [
-        link for process in family for link in process.net_connections("inet") if link.status == "LISTEN"
-    ]
+    links = [link for process in family for link in process.net_connections("inet") if link.status == "LISTEN"]
     assert {(link.laddr.ip, link.laddr.port) for link in links} == {("127.0.0.1", settings.airflow_port)}
 
 
-def test_no_secret_is_on_a_command_line_or_open_to_others(
-    settings: Settings, family: list[psutil.Process]
-) -> None:
+def test_no_secret_is_on_a_command_line_or_open_to_others(settings: Settings, family: list[psutil.Process]) -> None:
     ours = credentials(settings)
     lines = " ".join(" ".join(process.cmdline()) for process in family)
     for secret in (ours.airflow_password, ours.fernet_key, ours.jwt_secret, ours.api_secret_key):

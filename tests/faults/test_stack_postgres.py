@@ -135,9 +135,7 @@ def test_over_tcp_it_wants_a_password(tmp_path: Path, free_port: int) -> None:
             ask(f"postgresql://postgres@127.0.0.1:{free_port}/frontstage", "SELECT 1")
 
 
-def test_a_given_server_that_does_not_answer_is_named_without_its_password(
-    tmp_path: Path, free_port: int
-) -> None:
+def test_a_given_server_that_does_not_answer_is_named_without_its_password(tmp_path: Path, free_port: int) -> None:
     given = SecretStr(f"postgresql://me:pass-word@127.0.0.1:{free_port}/shop")
     settings = load(var=tmp_path / "var", postgres_dsn=given)
     with pytest.raises(PostgresUnavailable, match=rf"127\.0\.0\.1:{free_port} does not answer") as refused:

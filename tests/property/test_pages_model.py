@@ -97,13 +97,9 @@ class PagesAgainstADict(RuleBasedStateMachine):
     def some_rows(self, data: st.DataObject, most: int) -> Model:
         """A few odd keys, and a stretch of neighbours long enough for several pages."""
         odd = data.draw(st.dictionaries(KINDS[self.kind][1], st.none() | st.integers(0, 9), max_size=20))
-        start, count, step = data.draw(
-            st.tuples(st.integers(0, 200), st.integers(0, most), st.integers(1, 3))
-        )
+        start, count, step = data.draw(st.tuples(st.integers(0, 200), st.integers(0, most), st.integers(1, 3)))
         self.moment += 1
-        return {
-            neighbour(self.kind, number): self.moment for number in range(start, start + count, step)
-        } | odd
+        return {neighbour(self.kind, number): self.moment for number in range(start, start + count, step)} | odd
 
     def became(self, model: Model) -> None:
         version = self.store.current()
@@ -185,6 +181,7 @@ class PagesAgainstADict(RuleBasedStateMachine):
         with self.store.open() as view:
             assert_reads(self.kind, view, self.model)
             assert view.manifest.rows == len(self.model)
+            assert self.model == self.at[view.rows_version], "equal numbers mean equal rows"
 
 
 def assert_reads(kind: str, view: MasterPages, model: Model) -> None:

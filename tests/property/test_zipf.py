@@ -41,9 +41,7 @@ def test_every_key_lies_within_bounds(n: int, exponent: float, drawn: list[float
 
 @given(sizes, exponents, uniforms)
 @settings(max_examples=60, deadline=None)
-def test_a_rank_is_where_the_uniform_falls_in_the_cumulative_sum(
-    n: int, exponent: float, drawn: float
-) -> None:
+def test_a_rank_is_where_the_uniform_falls_in_the_cumulative_sum(n: int, exponent: float, drawn: float) -> None:
     rank = int(BoundedZipf(n, exponent).ranks(np.array([drawn]))[0])
     cumulative = [0.0, *accumulate(zipf_by_the_book(n, exponent).tolist())]
     assert cumulative[rank] - 1e-9 <= drawn <= cumulative[rank + 1] + 1e-9

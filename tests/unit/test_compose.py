@@ -69,9 +69,7 @@ def test_the_file_keeps_to_the_compose_specification(compose: Compose, schema: M
     jsonschema.Draft202012Validator(schema).validate(compose)
 
 
-def test_the_schema_refuses_a_service_with_an_unknown_key(
-    compose: Compose, schema: Mapping[str, Any]
-) -> None:
+def test_the_schema_refuses_a_service_with_an_unknown_key(compose: Compose, schema: Mapping[str, Any]) -> None:
     broken = {**compose, "services": {"postgres": {"image": "postgres:18", "restrat": "always"}}}
     with pytest.raises(jsonschema.ValidationError, match="restrat"):
         jsonschema.Draft202012Validator(schema).validate(broken)
@@ -119,9 +117,7 @@ def test_the_programs_it_starts_exist(compose: Compose) -> None:
         body["healthcheck"]["test"][1:] for body in own if "healthcheck" in body
     ]
     for program, *arguments in commands:
-        assert shutil.which(program, path=str(Path(sys.prefix) / "bin")), (
-            f"{program} is not in the environment"
-        )
+        assert shutil.which(program, path=str(Path(sys.prefix) / "bin")), f"{program} is not in the environment"
         if arguments[0] == "-m":
             assert importlib.util.find_spec(arguments[1]), f"there is no module {arguments[1]}"
         elif program == "python":
@@ -158,9 +154,7 @@ def test_every_airflow_variable_is_an_option_of_the_installed_airflow(compose: C
         assert option in options.get(section, {}).get("options", ()), f"{name} is not an option"
 
 
-def test_every_variable_it_takes_is_explained_in_the_example(
-    compose: Compose, env_example: dict[str, str]
-) -> None:
+def test_every_variable_it_takes_is_explained_in_the_example(compose: Compose, env_example: dict[str, str]) -> None:
     taken = {name for text in texts(compose) for name in re.findall(r"\$\{(\w+)", text)}
     assert taken == set(env_example)
 
@@ -181,9 +175,7 @@ def test_no_secret_is_written_down(compose: Compose, env_example: dict[str, str]
             assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", value), f"{service}: {name} is not taken from .env"
         for password in re.findall(r"://[^:/@]+:(.+)@", value):
             assert password.startswith("${"), f"{service}: {name} holds a password"
-    assert {name for name in env_example if secret.search(name)} == {
-        n for n, v in env_example.items() if not v
-    }
+    assert {name for name in env_example if secret.search(name)} == {n for n, v in env_example.items() if not v}
 
 
 def test_only_this_machine_reaches_the_ports(compose: Compose) -> None:

@@ -26,9 +26,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    return load(
-        var=tmp_path / "var", landing=tmp_path / "landing", jars=jars, airflow_port=port, disk_free_bytes=0
-    )
+    return load(var=tmp_path / "var", landing=tmp_path / "landing", jars=jars, airflow_port=port, disk_free_bytes=0)
 
 
 def found(settings: Settings) -> dict[str, Check]:
@@ -62,9 +60,7 @@ def test_a_jar_that_is_missing_is_named(settings: Settings) -> None:
     assert "delta.jar is missing; run `make setup`" in wrong(settings)["jars"]
 
 
-def test_all_that_is_wrong_is_said_at_once(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_all_that_is_wrong_is_said_at_once(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     (tmp_path / "file").touch()
     with socket.socket() as listener:

@@ -91,3 +91,19 @@ def test_rows_that_turn_out_smaller_than_the_first_ones_still_fill_the_budget() 
         front.learn(pa.table({"id": ids, "name": ["y" * 20] * 100}), np.full(100, 2))
         assert front.nbytes <= 200_000
     assert len(front) > 800
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_a_full_front_stage_gives_no_row_away_for_a_less_frequent_one(width: int) -> None:
+    """Whether bytes or places have run out: planned for rows of 40, filled with smaller, equal or larger ones."""
+    front = FrontStage(FrontStageConfig(100_000))
+    front.learn(pa.table({"id": [0], "name": ["x" * 40]}), np.array([50]))
+    for start in range(1, 3_000, 100):
+        ids = np.arange(start, start + 100)
+        front.learn(pa.table({"id": ids, "name": ["y" * width] * 100}), np.full(100, 50))
+    held, admitted = len(front), front.counts.admissions
+    for start in range(5_000, 6_000, 100):
+        ids = np.arange(start, start + 100)
+        front.learn(pa.table({"id": ids, "name": ["z" * width] * 100}), np.full(100, 3))
+    assert len(front) == held
+    assert front.counts.admissions - admitted <= 10, "of a thousand; the sketch may take a few for others"

@@ -122,9 +122,7 @@ def test_a_second_generator_of_the_same_stream_is_told_and_changes_nothing(tmp_p
     assert content(tmp_path) == before
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -264,7 +264,5 @@ def test_two_streams_with_other_first_ids_share_no_order() -> None:
 
 
 def test_a_start_without_a_zone_is_refused() -> None:
-    with pytest.raises(
-        OptionRefused, match=r"^start='2026-11-16 00:00:00' is not allowed; give a time with its zone"
-    ):
+    with pytest.raises(OptionRefused, match=r"^start='2026-11-16 00:00:00' is not allowed; give a time with its zone"):
         OrderStream(CLEAN).wave(1, datetime(2026, 11, 16))

@@ -83,9 +83,7 @@ def test_a_lock_holds_what_its_source_asks_for(name: str) -> None:
     for requirement in wanted(f"{name}.in"):
         version = pins.get(canonicalize_name(requirement.name))
         assert version is not None, f"{requirement.name} is not locked; run `make lock`"
-        assert requirement.specifier.contains(version, prereleases=True), (
-            f"{requirement} is locked at {version}"
-        )
+        assert requirement.specifier.contains(version, prereleases=True), f"{requirement} is locked at {version}"
 
 
 def test_the_tests_run_on_the_versions_that_users_get() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from etl.adapters.pages import files
 from etl.adapters.pages.compact import compact
+from etl.adapters.pages.errors import PageDamaged
 from etl.adapters.pages.store import PageStore
 from tests.pages_samples import NOW, SMALL, contents, files_of, publish, refresh, row, table
 
@@ -112,9 +113,7 @@ def test_a_crash_at_any_step_of_compaction_changes_no_row(store: PageStore, done
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
-def test_a_crash_at_any_step_of_collection_removes_nothing_that_is_named(
-    store: PageStore, done: bool
-) -> None:
+def test_a_crash_at_any_step_of_collection_removes_nothing_that_is_named(store: PageStore, done: bool) -> None:
     for number in range(3):
         publish(store, table(range(number, 200)))
     truth = contents(store)
@@ -131,6 +130,33 @@ def test_a_crash_at_any_step_of_collection_removes_nothing_that_is_named(
     assert step >= 4
     assert contents(PageStore(store.root)) == truth
     assert len(files_of(store.runs)) == 2, "one base: rows and index"
+
+
+def test_a_manifest_gets_its_name_after_everything_it_names_is_on_disk(
+    store: PageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = crash_at(monkeypatch, step=1_000, done=False)
+    publish_more(store)
+    rows, index, manifest = ["sync"], ["sync", "rename", "sync_folder"], ["sync", "rename", "sync_folder"]
+    assert begun == rows + index + manifest
+
+
+def test_what_is_not_on_disk_as_it_was_written_is_not_published(
+    store: PageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = files.sync
+
+    def sync_badly(descriptor: int) -> None:
+        original(descriptor)
+        if os.fstat(descriptor).st_size > 3_000:  # rows, not their index
+            os.pwrite(descriptor, b"\xff", 3_000)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "sync", sync_badly)
+        with pytest.raises(PageDamaged):
+            publish_more(store)
+    assert store.versions() == [1]
+    assert contents(PageStore(store.root)) == BEFORE
 
 
 def test_what_a_crash_leaves_behind_is_collected(store: PageStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,9 +189,7 @@ def test_killing_a_publisher_leaves_a_version_that_adds_up(tmp_path: Path) -> No
     root = tmp_path / "customers"
     store = PageStore(root)
     for wanted in (2, 5, 9):
-        child = subprocess.Popen(
-            [sys.executable, "-c", ENDLESS, str(root)], cwd=Path(__file__).parents[2], env=os.environ.copy()
-        )
+        child = subprocess.Popen([sys.executable, "-c", ENDLESS, str(root)], cwd=Path(__file__).parents[2])
         try:
             deadline = time.monotonic() + 60
             while (store.current() or 0) < wanted and time.monotonic() < deadline:

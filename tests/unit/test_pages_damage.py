@@ -39,9 +39,9 @@ def only(store: PageStore, pattern: str) -> Path:
     return path
 
 
-def flip(path: Path, at: int) -> None:
+def flip(path: Path, at: int, bits: int = 0x10) -> None:
     data = bytearray(path.read_bytes())
-    data[at] ^= 0x10
+    data[at] ^= bits
     path.write_bytes(data)
 
 
@@ -61,10 +61,8 @@ def test_no_flipped_byte_of_a_run_changes_what_is_read(store: PageStore) -> None
         flip(path, at)
         try:
             assert everything(store) == truth, f"byte {at} was damaged, and believed"
-        except TerminalError as error:
+        except TerminalError:
             refused += 1
-            assert "'customers'" in str(error)
-            assert "publish" in str(error)
         path.write_bytes(whole)
     assert refused > len(whole) / 61 / 2, "most bytes of a run are data"
 
@@ -76,9 +74,9 @@ def test_a_lookup_is_not_misled_by_a_damaged_key_in_another_page(store: PageStor
     start = whole.index(keys)  # the keys of the first segment, as they lie in the file
     with PageStore(store.root).open() as view:
         truth = {key: view.lookup(pa.array([key])).to_pylist() for key in range(-1, 259)}
-    for number in range(0, 128, 11):
-        for bit in (0, 7):  # the lowest byte, and the sign
-            flip(path, start + 8 * number + bit)
+    for number in (0, 31, 32, 63, 64, 65, 96, 127):  # where a search steps first
+        for byte, bits in ((0, 0x10), (7, 0x10), (7, 0x80)):  # a little, far too large, far too small
+            flip(path, start + 8 * number + byte, bits)
             for key in range(-1, 259, 9):
                 try:
                     with PageStore(store.root).open() as view:
@@ -126,14 +124,15 @@ def test_no_flipped_byte_of_an_index_is_believed(store: PageStore) -> None:
 
 def test_no_flipped_byte_of_a_manifest_is_believed(store: PageStore) -> None:
     path = only(store, "versions/*.json")
-    whole, truth = path.read_bytes(), store.manifest()
+    whole, truth, refused = path.read_bytes(), store.manifest(), 0
     for at in range(0, len(whole), 7):
         flip(path, at)
         try:
             assert store.manifest() == truth, "white space is no data"
-        except (ManifestDamaged, FormatTooNew) as error:
-            assert "00000001.json" in str(error)  # noqa: PT017
+        except (ManifestDamaged, FormatTooNew):
+            refused += 1
         path.write_bytes(whole)
+    assert refused > 10
 
 
 def test_removing_a_damaged_manifest_falls_back_to_the_version_before(store: PageStore) -> None:
@@ -152,9 +151,7 @@ def test_a_manifest_of_a_newer_format_is_refused_before_anything_else_of_it_is_r
     whole = json.loads(path.read_text())
     path.write_text(json.dumps({"crc32": 0, "manifest": {"format": manifests.FORMAT + 1, "runs": "other"}}))
     assert whole["manifest"]["format"] == manifests.FORMAT
-    with pytest.raises(
-        FormatTooNew, match=r"00000001\.json has format 2, this Frontstage reads formats up to 1"
-    ):
+    with pytest.raises(FormatTooNew, match=r"00000001\.json has format 2, this Frontstage reads formats up to 1"):
         store.open()
 
 

@@ -16,7 +16,7 @@ from etl.adapters.pages.errors import (
     KeysOutOfOrder,
     PositionMismatch,
 )
-from etl.adapters.pages.publish import Publisher
+from etl.adapters.pages.publish import PublishConfig, Publisher
 from etl.adapters.pages.source import Changes, Snapshot
 from etl.adapters.pages.store import PageStore
 from etl.adapters.pages.writer import PageSize
@@ -132,16 +132,25 @@ def test_a_deleted_row_can_come_back(store: PageStore) -> None:
 def test_a_refresh_without_changes_only_moves_the_position(store: PageStore) -> None:
     files = files_of(store.runs)
     assert refresh(store, table([]), at=1).version == 1, "nothing new at all: no new version"
-    manifest = refresh(store, table([]), at=2)
-    assert (manifest.version, manifest.position) == (2, {"at": 2})
+    manifest = refresh(store, table([7, 8]), deletes=[900], at=2)
+    assert (manifest.version, manifest.rows_version, manifest.position) == (2, 1, {"at": 2})
     assert files_of(store.runs) == files
+
+
+def test_rows_written_again_as_they_were_are_no_change(store: PageStore) -> None:
+    manifest = refresh(store, pa.concat_tables([table([5, 10, 15]), table([11], "new")]), at=2)
+    assert (manifest.version, manifest.rows_version) == (2, 2)
+    assert manifest.overlays[0].rows == 1, "10 and 15 have a NULL in them, and had it before"
+    to_null = table([11], "new").set_column(4, "nation", pa.nulls(1, pa.string()))
+    assert refresh(store, to_null, at=3).rows_version == 3
+    assert refresh(store, to_null, at=4).rows_version == 3
 
 
 def test_a_refresh_writes_in_proportion_to_what_changed(tmp_path: Path) -> None:
     store = PageStore(tmp_path / "customers")
     publish(store, table(range(20_000)))
     base = store.manifest().base.bytes
-    assert refresh(store, table([1])).overlays[0].bytes < base / 500
+    assert refresh(store, table([1], "new")).overlays[0].bytes < base / 500
     with PageStore(store.root).open() as view:
         view.lookup(pa.array([77]))
         assert view.runs[0]._verified.sum() == 1, "one page of the base was read"
@@ -153,6 +162,7 @@ def test_a_refresh_writes_in_proportion_to_what_changed(tmp_path: Path) -> None:
         (with_ids(1, 2, 1), [], DuplicateMasterKey, "holds key 1 more than once"),
         (with_ids(1, 2), [2], ContradictoryChange, "key 2 is both written and deleted"),
         (with_ids(None), [], NullMasterKey, "NULL key"),
+        (table([1]).set_column(0, "id", pa.array(["1"])), [], ColumnMismatch, "'id' is string, expected int64"),
         (table([1]).drop_columns(["nation"]), [], ColumnMismatch, "'nation' is absent, expected string"),
         (
             table([1]).set_column(2, "balance", pa.array([1.5])),
@@ -232,12 +242,12 @@ def test_page_sizes_that_cannot_be_checksummed_apart_are_refused() -> None:
         PageSize(page_rows=100)
 
 
-def test_wide_rows_make_smaller_segments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch_rows", [64, 640], ids=["small batches", "one batch"])
+def test_wide_rows_make_smaller_segments(tmp_path: Path, batch_rows: int) -> None:
     store = PageStore(tmp_path / "wide")
-    size = PageSize(page_rows=64, segment_bytes=100_000)
+    config = PublishConfig(size=PageSize(page_rows=64, segment_bytes=150_000))
     rows = pa.table({"id": range(640), "text": ["x" * 1_000] * 640, "sum": [Decimal("1.50")] * 640})
-    config = type(SMALL)(size=size)
-    Publisher(store, config).publish(Snapshot(rows.schema, ("id",), rows.to_batches(64), {}, True))
+    Publisher(store, config).publish(Snapshot(rows.schema, ("id",), rows.to_batches(batch_rows), {}, True))
     with store.open() as view:
-        assert len(view.runs[0].index.segments) == 5
+        assert [segment.rows for segment in view.runs[0].index.segments] == [128] * 5
         assert view.read_pages(0, view.page_count()).equals(rows)

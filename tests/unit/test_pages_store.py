@@ -13,8 +13,9 @@ import pytest
 from etl.adapters.pages import compact as compaction
 from etl.adapters.pages.compact import CompactWhen, compact
 from etl.adapters.pages.errors import ColumnMismatch, StoreBusy, VersionGone
+from etl.adapters.pages.source import Snapshot
 from etl.adapters.pages.store import PageStore
-from tests.pages_samples import NOW, SMALL, contents, files_of, publish, refresh, row, table
+from tests.pages_samples import NOW, SMALL, contents, files_of, publish, publisher, refresh, row, table
 
 
 @pytest.fixture
@@ -48,6 +49,7 @@ def test_versions_open_anywhere_or_pinned_are_not_collected(store: PageStore) ->
 
 READER = """
 import sys
+from etl.adapters.pages.source import Snapshot
 from etl.adapters.pages.store import PageStore
 view = PageStore(sys.argv[1]).open()
 print(view.version, flush=True)
@@ -136,6 +138,18 @@ def test_a_process_verifies_a_page_once_even_across_versions(store: PageStore) -
         assert view.runs[0] is base, "what was verified is remembered with the run"
 
 
+@pytest.mark.parametrize("key", ["id", "name"])
+def test_keys_are_searched_in_the_mapped_file_and_not_loaded(tmp_path: Path, key: str) -> None:
+    store = PageStore(tmp_path / "customers")
+    rows = table(range(1_000, 6_000)).select([key, "nation"])
+    publisher(store).publish(Snapshot(rows.schema, (key,), rows.to_batches(), {}, presorted=True))
+    with PageStore(store.root).open() as view:
+        before = pa.total_allocated_bytes()
+        view.lookup(rows.column(0).combine_chunks())
+        assert pa.total_allocated_bytes() == before
+        assert len(view.runs[0]._opened) == 40, "and every segment was read"
+
+
 def test_only_the_columns_asked_for_are_handed_out(store: PageStore) -> None:
     refresh(store, table([1], "new"), deletes=[2])
     with store.open(columns=["nation", "name"]) as view:
@@ -152,9 +166,7 @@ def test_looking_up_with_the_kernel_told_not_to_read_ahead_gives_the_same(store:
         assert view.lookup(pa.array([3])).to_pylist() == [row(3)]
 
 
-def test_compaction_keeps_what_was_refreshed_meanwhile(
-    store: PageStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compaction_keeps_what_was_refreshed_meanwhile(store: PageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     refresh(store, table(range(20), "first"), at=2)
     refresh(store, table([7], "second"), deletes=[8], at=3)
     written = compaction.write_run
@@ -168,6 +180,7 @@ def test_compaction_keeps_what_was_refreshed_meanwhile(
     monkeypatch.setattr(compaction, "write_run", write_while_others_refresh)
     manifest = compact(store, SMALL)
     assert (manifest.base.rows, len(manifest.overlays), manifest.position) == (199, 1, {"at": 4})
+    assert (manifest.version, manifest.rows_version) == (5, 4), "compaction changes no row"
     expected = {number: row(number, "first" if number < 20 else "customer") for number in range(200)}
     expected |= {7: row(7, "third"), 300: row(300, "third")}
     assert contents(store) == [value for key, value in sorted(expected.items()) if key not in (8, 9)]
@@ -190,9 +203,9 @@ def test_compaction_gives_way_to_a_new_base(store: PageStore, monkeypatch: pytes
 
 def test_compaction_is_due_when_overlays_are_many_or_large(store: PageStore) -> None:
     assert not CompactWhen().due(store.manifest())
-    refresh(store, table(range(20)))
+    refresh(store, table(range(20), "new"))
     assert not CompactWhen(share_of_base=0.1).due(store.manifest())
-    refresh(store, table(range(20, 22)))
+    refresh(store, table(range(20, 22), "new"))
     assert CompactWhen(share_of_base=0.1).due(store.manifest())
     assert CompactWhen(overlays=1, share_of_base=1.0).due(store.manifest())
     assert not CompactWhen(overlays=2, share_of_base=1.0).due(store.manifest())

@@ -16,9 +16,7 @@ from etl.report.model import HISTORY_BATCHES, Counts, Gate, JoinReport, Percenti
 from tests import report_samples as samples
 
 
-@pytest.mark.parametrize(
-    "report", [samples.loaded(), samples.held(), samples.empty(), samples.unbalanced(12)]
-)
+@pytest.mark.parametrize("report", [samples.loaded(), samples.held(), samples.empty(), samples.unbalanced(12)])
 def test_a_report_survives_its_own_json(report: RunReport) -> None:
     assert RunReport.model_validate_json(report.model_dump_json()) == report
 

@@ -61,11 +61,7 @@ def test_the_page_refers_to_nothing_outside_its_own_folders() -> None:
         listing.render((samples.loaded().summary(),), "../data_docs/index.html"),
     ):
         read = Reader(html)
-        links = [
-            value
-            for name, value in read.attributes
-            if name in {"href", "src", "xlink:href", "action", "data"}
-        ]
+        links = [value for name, value in read.attributes if name in {"href", "src", "xlink:href", "action", "data"}]
         assert links
         assert all(link == "data:," or not re.match(r"[a-z]+:|//|/", link) for link in links)
         assert "url(" not in html
@@ -80,10 +76,7 @@ def test_the_page_links_to_data_docs_the_json_and_the_list() -> None:
 def test_a_balanced_report_shows_its_sum() -> None:
     text = Reader(page.render(samples.loaded())).text
     assert "Every order is in exactly one place" in text
-    assert (
-        "200,000 landed since the beginning = 193,214 fact + 4,102 quarantine + 123 backlog + 2,561 dup"
-        in text
-    )
+    assert "200,000 landed since the beginning = 193,214 fact + 4,102 quarantine + 123 backlog + 2,561 dup" in text
 
 
 @pytest.mark.parametrize(
@@ -121,9 +114,7 @@ def test_a_report_with_nothing_in_it_at_all_still_has_a_page() -> None:
 def test_a_held_batch_names_the_failed_expectations_first() -> None:
     text = Reader(page.render(samples.held())).text
     assert "6 expectations on the accepted orders, 2 failed." in text
-    assert text.index("expect column values to be between") < text.index(
-        "expect column values to not be null"
-    )
+    assert text.index("expect column values to be between") < text.index("expect column values to not be null")
 
 
 def test_every_chart_is_drawn_once_with_colours_that_follow_the_theme() -> None:
@@ -132,9 +123,7 @@ def test_every_chart_is_drawn_once_with_colours_that_follow_the_theme() -> None:
     assert len(drawings) == 6
     for svg in drawings:
         colours = set(re.findall(r'(?:fill|stroke)="([^"]+)"', svg))
-        assert all(colour.startswith("var(--") or colour in {"none", "transparent"} for colour in colours), (
-            colours
-        )
+        assert all(colour.startswith("var(--") or colour in {"none", "transparent"} for colour in colours), colours
         assert "clip-path" not in svg, "ids would collide between drawings on one page"
 
 

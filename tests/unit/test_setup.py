@@ -184,9 +184,7 @@ class Jars:
         self.offered.mkdir()
 
     def want(self, **contents: str) -> None:
-        lines = [
-            f"{hashlib.sha256(text.encode()).hexdigest()}  {name}.jar" for name, text in contents.items()
-        ]
+        lines = [f"{hashlib.sha256(text.encode()).hexdigest()}  {name}.jar" for name, text in contents.items()]
         (self.tree.root / "requirements" / "jars.sha256").write_text("\n".join(lines) + "\n")
 
     def offer(self, **contents: str) -> None:
@@ -239,8 +237,6 @@ def test_make_alone_lists_every_target() -> None:
     listing = subprocess.run(["make"], cwd=PROJECT, check=True, capture_output=True, text=True).stdout
     targets = {line.split()[1] for line in listing.splitlines()}
     makefile = (PROJECT / "Makefile").read_text()
-    assert targets == {
-        line.split(":")[1].strip() for line in makefile.splitlines() if line.startswith(".PHONY")
-    }
+    assert targets == {line.split(":")[1].strip() for line in makefile.splitlines() if line.startswith(".PHONY")}
     wanted = {"demo", "up", "down", "test", "test-fast", "check", "doctor", "setup", "lock", "docs", "clean"}
     assert wanted <= targets

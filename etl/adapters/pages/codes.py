@@ -23,6 +23,7 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _SIGN = np.int64(-(2**63))
+_FEW = 1_000  # below this, Arrow's own sort of bytes is as fast
 
 
 def of_columns(columns: Sequence[pa.Array]) -> pa.Array:
@@ -40,13 +41,9 @@ def _as_bytes(column: pa.Array) -> pa.Array:
 def _part(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(column.type):
         flipped = (column.cast(pa.int64()).to_numpy(zero_copy_only=False) ^ _SIGN).astype(">i8")
-        return pa.Array.from_buffers(pa.binary(8), len(column), [None, pa.py_buffer(flipped)]).cast(
-            pa.binary()
-        )
+        return pa.Array.from_buffers(pa.binary(8), len(column), [None, pa.py_buffer(flipped)]).cast(pa.binary())
     escaped = pc.replace_substring(column.cast(pa.binary()), pattern=b"\x00", replacement=b"\x00\xff")
-    return pc.binary_join_element_wise(
-        escaped, pa.scalar(b"\x00\x00", pa.binary()), pa.scalar(b"", pa.binary())
-    )
+    return pc.binary_join_element_wise(escaped, pa.scalar(b"\x00\x00", pa.binary()), pa.scalar(b"", pa.binary()))
 
 
 def numbers(codes: pa.Array) -> npt.NDArray[np.int64]:
@@ -63,10 +60,21 @@ def search(sorted_codes: pa.Array, wanted: pa.Array, side: Literal["left", "righ
     """Where each wanted code is (left) or would be inserted after its equals (right)."""
     if _are_numbers(sorted_codes):
         return np.searchsorted(numbers(sorted_codes), numbers(wanted), side)
-    low = np.zeros(len(wanted), np.int64)
-    high = np.full(len(wanted), len(sorted_codes), np.int64)
+    return _search_bytes(sorted_codes, wanted, np.zeros(len(wanted), np.int64), len(sorted_codes), side)
+
+
+def search_near(sorted_codes: pa.Array, wanted: pa.Array, first: Rows, rows: int) -> Rows:
+    """Where each wanted code is, if known to be among the `rows` rows from `first` on. Numbers need no such hint."""
+    if _are_numbers(sorted_codes):
+        return search(sorted_codes, wanted)
+    return _search_bytes(sorted_codes, wanted, first, rows, "left")
+
+
+def _search_bytes(sorted_codes: pa.Array, wanted: pa.Array, low: Rows, rows: int, side: str) -> Rows:
+    """Binary search of all wanted codes at once: every round halves the range of each."""
+    high = np.minimum(low + rows, len(sorted_codes))
     goes_right = pc.less if side == "left" else pc.less_equal
-    for _ in range(len(sorted_codes).bit_length()):
+    for _ in range(rows.bit_length()):
         middle = (low + high) >> 1
         probe = sorted_codes.take(pa.array(np.minimum(middle, len(sorted_codes) - 1)))
         right = _mask(goes_right(probe, wanted)) & (low < high)
@@ -74,11 +82,52 @@ def search(sorted_codes: pa.Array, wanted: pa.Array, side: Literal["left", "righ
     return low
 
 
+def inside(ordered: pa.Array, firsts: pa.Array, lasts: pa.Array) -> tuple[Mask, Rows]:
+    """Which sorted codes lie in one of some rising ranges, and in which range each of those lies."""
+    starts, ends = search(ordered, firsts), search(ordered, lasts, "right")
+    ranges = np.repeat(np.arange(len(firsts)), ends - starts)
+    if len(ranges) == len(ordered):
+        return np.ones(len(ordered), np.bool_), ranges
+    edges = np.zeros(len(ordered) + 1, np.int64)
+    np.add.at(edges, starts, 1)
+    np.subtract.at(edges, ends, 1)
+    return np.cumsum(edges[:-1]) > 0, ranges
+
+
 def argsort(codes: pa.Array) -> Rows:
     """The stable order of codes."""
     if _are_numbers(codes):
         return np.argsort(numbers(codes), kind="stable")
-    return np.asarray(pc.sort_indices(codes)).astype(np.int64)
+    if len(codes) < _FEW:
+        return np.asarray(pc.sort_indices(codes)).astype(np.int64)
+    heads = _heads(codes)
+    order = np.argsort(heads, kind="stable")
+    heads = heads[order]
+    tied = np.zeros(len(order), np.bool_)
+    tied[1:] = heads[1:] == heads[:-1]
+    tied[:-1] |= tied[1:]
+    if tied.any():  # heads that many codes share are told apart by the whole code
+        rows = order[tied]
+        again = pc.sort_indices(
+            pa.table({"head": heads[tied], "code": codes.take(pa.array(rows))}),
+            sort_keys=[("head", "ascending"), ("code", "ascending")],
+        )
+        order[tied] = rows[np.asarray(again)]
+    return order
+
+
+def _heads(codes: pa.Array) -> npt.NDArray[np.uint64]:
+    """The first eight bytes in which the codes differ, as numbers: they order ten times faster than bytes do."""
+    least, most = (bytes(end.as_py()) for end in pc.min_max(codes).values())
+    shared = next((at for at, (one, other) in enumerate(zip(least, most, strict=False)) if one != other), len(least))
+    offsets = np.frombuffer(codes.buffers()[1], np.int32, len(codes) + 1, codes.offset * 4).astype(np.int64)
+    data = np.frombuffer(codes.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    words = np.ndarray((len(padded) - 7,), ">u8", padded, 0, (1,))
+    left = np.clip(np.diff(offsets) - shared, 0, 8).astype(np.uint64)
+    heads = words[np.minimum(offsets[:-1] - offsets[0] + shared, len(data))].astype(np.uint64)
+    beyond = (np.uint64(64) - (left << np.uint64(3))) & np.uint64(63)
+    return np.where(left == 0, np.uint64(0), heads >> beyond << beyond)
 
 
 def sorted_distinct(codes: pa.Array) -> pa.Array:
@@ -86,12 +135,9 @@ def sorted_distinct(codes: pa.Array) -> pa.Array:
     if _are_numbers(codes):
         ordered = np.sort(numbers(codes))
         return pa.array(ordered[firsts_of(ordered)])
-    return pc.take(codes, pc.sort_indices(codes)) if len(codes) < 2 else _distinct_bytes(codes)
-
-
-def _distinct_bytes(codes: pa.Array) -> pa.Array:
-    ordered = pc.take(codes, pc.sort_indices(codes))
-    return ordered.filter(pa.array(first_of_equals(ordered)))
+    ordered = take(codes, argsort(codes))
+    new = first_of_equals(ordered)
+    return ordered if new.all() else ordered.filter(pa.array(new))
 
 
 def firsts_of(ordered: npt.NDArray[np.int64]) -> Mask:

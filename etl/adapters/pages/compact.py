@@ -31,14 +31,10 @@ class CompactWhen:
     def due(self, manifest: Manifest) -> bool:
         """Whether there is reason to compact."""
         changed = sum(run.rows for run in manifest.overlays)
-        return len(manifest.overlays) > self.overlays or changed > self.share_of_base * max(
-            1, manifest.base.rows
-        )
+        return len(manifest.overlays) > self.overlays or changed > self.share_of_base * max(1, manifest.base.rows)
 
 
-def compact(
-    store: PageStore, config: PublishConfig | None = None, clock: Callable[[], datetime] = utc_now
-) -> Manifest:
+def compact(store: PageStore, config: PublishConfig | None = None, clock: Callable[[], datetime] = utc_now) -> Manifest:
     """Fold all overlays of the current version into a new base. Gives the version in force afterwards."""
     config = config or PublishConfig()
     with store.building():
@@ -46,9 +42,7 @@ def compact(
             begun = view.manifest
             if not begun.overlays:
                 return begun
-            base = write_run(
-                store, "base", begun.shape, view.stored_rows(_PAGES_AT_ONCE), view.size(config.size)
-            )
+            base = write_run(store, "base", begun.shape, view.stored_rows(_PAGES_AT_ONCE), view.size(config.size))
         if base.rows != begun.rows:
             raise CountMismatch(store.name, "the number of rows after compaction", base.rows, begun.rows)
         with store.writing(config.wait_s):
@@ -56,9 +50,7 @@ def compact(
             runs = _replaced(begun, current, base)
             if runs is None:
                 return current
-            return store.commit(
-                replace(current, version=current.version + 1, runs=runs, published_at=clock())
-            )
+            return store.commit(replace(current, version=current.version + 1, runs=runs, published_at=clock()))
 
 
 def _replaced(begun: Manifest, current: Manifest, base: RunEntry) -> tuple[RunEntry, ...] | None:

@@ -20,9 +20,7 @@ class _Named(TerminalError):
 class PageDamaged(_Named):
     """(store, run, page): the bytes of a page are not those that were published."""
 
-    sentence = (
-        "master {0!r}: page {2} of run {1} has a wrong checksum; publish the master again, and check the disk"
-    )
+    sentence = "master {0!r}: page {2} of run {1} has a wrong checksum; publish the master again, and check the disk"
 
 
 class RunDamaged(_Named):
@@ -46,9 +44,7 @@ class RunMissing(_Named):
 class ManifestDamaged(_Named):
     """(store, file, what): a manifest is not what was written."""
 
-    sentence = (
-        "master {0!r}: manifest {1} is damaged ({2}); remove that file to fall back to the version before it"
-    )
+    sentence = "master {0!r}: manifest {1} is damaged ({2}); remove that file to fall back to the version before it"
 
 
 class FormatTooNew(_Named):
@@ -69,9 +65,7 @@ class NothingPublished(_Named):
 class VersionGone(_Named):
     """(store, version): the version was never there or is collected already."""
 
-    sentence = (
-        "master {0!r} has no version {1} any more; pin a version before using it, or use the current one"
-    )
+    sentence = "master {0!r} has no version {1} any more; pin a version before using it, or use the current one"
 
 
 class KeysOutOfOrder(_Named):
@@ -86,9 +80,7 @@ class KeysOutOfOrder(_Named):
 class ColumnMismatch(_Named):
     """(store, column, given, expected): rows do not have the columns of the store."""
 
-    sentence = (
-        "master {0!r}: column {1!r} is {2}, expected {3}; correct the source, or publish the master again"
-    )
+    sentence = "master {0!r}: column {1!r} is {2}, expected {3}; correct the source, or publish the master again"
 
 
 class ColumnUnsupported(_Named):
@@ -100,9 +92,7 @@ class ColumnUnsupported(_Named):
 class ContradictoryChange(_Named):
     """(store, key): one set of changes both writes and deletes a key."""
 
-    sentence = (
-        "master {0!r}: key {1} is both written and deleted in one set of changes; decide which in the source"
-    )
+    sentence = "master {0!r}: key {1} is both written and deleted in one set of changes; decide which in the source"
 
 
 class RepublishNeeded(_Named):
@@ -114,9 +104,7 @@ class RepublishNeeded(_Named):
 class CountMismatch(_Named):
     """(store, what, found, expected): a run that was just written does not add up, so it is not published."""
 
-    sentence = (
-        "master {0!r}: {1} is {2}, expected {3}; nothing was published, the version before stays in force"
-    )
+    sentence = "master {0!r}: {1} is {2}, expected {3}; nothing was published, the version before stays in force"
 
 
 class PositionMismatch(TransientError):

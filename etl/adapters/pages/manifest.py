@@ -1,11 +1,12 @@
 """A manifest says what one version of a master consists of. It is written once and never changed.
 
-    {"crc32": …, "manifest": {"format": 1, "version": 7, "key": […], "schema": "…",
+    {"crc32": …, "manifest": {"format": 1, "version": 7, "rows_version": 5, "key": […], "schema": "…",
                               "runs": [base, overlay, …], "rows": …, "bytes": …,
                               "position": {…}, "published_at": "…"}}
 
 Runs are listed from oldest to newest: the base, then overlays. `position` is the source's own word for how
-far this version has read it; nobody else looks inside.
+far this version has read it; nobody else looks inside. `rows_version` stays the same through compaction and
+through refreshes that found nothing new, so what was remembered of the rows stays good.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Manifest:
     """One immutable version of a master."""
 
     version: int
+    rows_version: int  # the version that last changed a row: equal numbers mean equal rows
     shape: Shape
     runs: tuple[RunEntry, ...]
     rows: int  # what a reader sees: upserts counted once, deleted rows not at all
@@ -77,6 +79,7 @@ class Manifest:
         body = {
             "format": FORMAT,
             "version": self.version,
+            "rows_version": self.rows_version,
             "key": list(self.shape.key),
             "columns": {field.name: str(field.type) for field in self.shape.schema},  # for people
             "schema": base64.b64encode(self.shape.schema.serialize()).decode(),
@@ -103,9 +106,8 @@ def parse(store: str, file: str, data: bytes) -> Manifest:
         raise ManifestDamaged(store, file, "wrong checksum")
     return Manifest(
         version=body["version"],
-        shape=Shape(
-            store, pa.ipc.read_schema(pa.py_buffer(base64.b64decode(body["schema"]))), tuple(body["key"])
-        ),
+        rows_version=body["rows_version"],
+        shape=Shape(store, pa.ipc.read_schema(pa.py_buffer(base64.b64decode(body["schema"]))), tuple(body["key"])),
         runs=tuple(RunEntry(**run) for run in body["runs"]),
         rows=body["rows"],
         position=body["position"],

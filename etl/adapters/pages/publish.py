@@ -11,13 +11,14 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.adapters.pages import codes
 from etl.adapters.pages.errors import ContradictoryChange, CountMismatch, PositionMismatch
@@ -91,16 +92,21 @@ class Publisher:
             current = view.manifest
             rows, deleted, growth = _effective(view, *_as_overlay(current.shape, changes))
             if not rows.num_rows:
-                if dict(changes.position) == dict(current.position):
-                    return current
-                return self._commit(current.shape, current.runs, current.rows, changes.position)
+                return self._moved(current, changes.position)
             kept, overlay = _fold(view, current.shape.to_store(rows, deleted))
             entry = write_run(self._store, "overlay", current.shape, [overlay], view.size(self._config.size))
             return self._commit(current.shape, (*kept, entry), current.rows + growth, changes.position)
 
     def _commit(self, shape: Shape, runs: tuple[RunEntry, ...], rows: int, position: Position) -> Manifest:
         number = (self._store.current() or 0) + 1
-        return self._store.commit(Manifest(number, shape, runs, rows, position, self._clock()))
+        return self._store.commit(Manifest(number, number, shape, runs, rows, position, self._clock()))
+
+    def _moved(self, current: Manifest, position: Position) -> Manifest:
+        """The same rows, read further."""
+        if dict(position) == dict(current.position):
+            return current
+        version, now = current.version + 1, self._clock()
+        return self._store.commit(replace(current, version=version, position=position, published_at=now))
 
 
 def write_run(
@@ -144,11 +150,35 @@ def _distinct_keys(shape: Shape, keys: pa.Array) -> pa.Array:
 
 
 def _effective(view: MasterPages, rows: pa.Table, deleted: codes.Mask) -> tuple[pa.Table, codes.Mask, int]:
-    """Changes without the deletions of rows nobody has, and by how many rows the master grows."""
-    present = view.present(view.shape.codes(rows))
+    """Changes without those that change nothing, and by how many rows the master grows."""
+    old = view.rows_of(view.shape.codes(rows))
+    place, present = _places(view.shape, old, rows)
     growth = int(np.count_nonzero(~deleted & ~present) - np.count_nonzero(deleted & present))
     kept = present | ~deleted
+    again = np.flatnonzero(present & ~deleted)
+    kept[again[_same_rows(old.take(pa.array(place[again])), rows.take(pa.array(again)))]] = False
     return (rows, deleted, growth) if kept.all() else (rows.filter(pa.array(kept)), deleted[kept], growth)
+
+
+def _places(shape: Shape, old: pa.Table, rows: pa.Table) -> tuple[codes.Rows, codes.Mask]:
+    """For each row the place of its key in `old`, and whether it is there at all."""
+    keys = shape.codes(old)
+    if not len(keys):
+        return np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, np.bool_)
+    order, wanted = codes.argsort(keys), shape.codes(rows)
+    ordered = codes.take(keys, order)
+    found = np.minimum(codes.search(ordered, wanted), len(keys) - 1)
+    return order[found], codes.equal(codes.take(ordered, found), wanted)
+
+
+def _same_rows(left: pa.Table, right: pa.Table) -> codes.Mask:
+    """Where two tables agree in every column, NULL with NULL."""
+    same = np.ones(left.num_rows, np.bool_)
+    for ours, theirs in zip(left.columns, right.columns, strict=True):
+        equal = pc.fill_null(pc.equal(ours, theirs), False)
+        both_null = pc.and_(pc.is_null(ours), pc.is_null(theirs))
+        same &= pc.or_(equal, both_null).to_numpy()
+    return same
 
 
 def _fold(view: MasterPages, newest: pa.Table) -> tuple[tuple[RunEntry, ...], pa.Table]:

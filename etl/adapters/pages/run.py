@@ -24,7 +24,7 @@ from etl.adapters.pages.codes import Mask, Rows
 from etl.adapters.pages.errors import PageDamaged, RunDamaged, RunMissing, RunTruncated
 from etl.adapters.pages.layout import Checksums, Index
 from etl.adapters.pages.manifest import RunEntry
-from etl.adapters.pages.shape import Shape
+from etl.adapters.pages.shape import Shape, whole
 from etl.adapters.pages.writer import data_file, index_file
 
 Bytes = Callable[[int, int], pa.Buffer]
@@ -44,8 +44,8 @@ class Run:
 
     def __init__(self, entry: RunEntry, shape: Shape, index: Index, read: Bytes) -> None:
         self.entry, self.shape, self.index = entry, shape, index
-        self.firsts: pa.Array = _whole(index.pages.column("first"))
-        self.lasts: pa.Array = _whole(index.pages.column("last"))
+        self.firsts: pa.Array = whole(index.pages.column("first"))
+        self.lasts: pa.Array = whole(index.pages.column("last"))
         self.starts: Rows = np.cumsum([0, *[segment.rows for segment in index.segments]], dtype=np.int64)
         self._read, self._schema = read, shape.stored(entry.is_overlay)
         self._crc32: npt.NDArray[np.uint32] = index.pages.column("crc32").to_numpy()
@@ -60,11 +60,13 @@ class Run:
         return codes.search(self.firsts, wanted, "right") - 1
 
     def may_hold(self, wanted: pa.Array) -> Mask:
-        """Which codes lie inside the fences of a page; the others are not in this run."""
+        """Which of some sorted codes lie inside the fences of a page; the others are not in this run."""
         return self._fenced(wanted)[0]
 
     def _fenced(self, wanted: pa.Array) -> tuple[Mask, Rows]:
-        """Which codes a page may hold, and the pages of those."""
+        """Which of some sorted codes a page may hold, and the pages of those."""
+        if len(self.firsts) < len(wanted):  # cheaper to look for the fences among the codes
+            return codes.inside(wanted, self.firsts, self.lasts)
         if not len(self.firsts):
             return np.zeros(len(wanted), np.bool_), np.zeros(0, np.int64)
         pages = self.pages_of(wanted)
@@ -128,7 +130,8 @@ class Run:
     def _search(self, number: int, wanted: pa.Array, pages: Rows) -> Rows:
         """The rows of a segment where codes are or would be; `pages` are the only ones that may hold them."""
         self.verify(pages[codes.firsts_of(pages)])
-        rows = codes.search(self.segment(number)[1], wanted)
+        first = (pages - self._first_pages[number]) * self.index.page_rows
+        rows = codes.search_near(self.segment(number)[1], wanted, first, self.index.page_rows)
         if not np.array_equal(rows // self.index.page_rows, pages - self._first_pages[number]):
             self.verify(self.pages_in(number))  # misled by a key in another page
             raise RunDamaged(self.shape.store, self.entry.name, f"keys of segment {number} are out of order")
@@ -181,9 +184,7 @@ def check_run(runs: Path, entry: RunEntry, shape: Shape) -> None:
     index = _load_index(runs, entry, shape)
     _check_size(path, entry.bytes, shape)
     with path.open("rb") as file:
-        run = Run(
-            entry, shape, index, lambda offset, length: pa.py_buffer(os.pread(file.fileno(), length, offset))
-        )
+        run = Run(entry, shape, index, lambda offset, length: pa.py_buffer(os.pread(file.fileno(), length, offset)))
         last: pa.Array | None = None
         for number in range(len(index.segments)):
             run.verify(run.pages_in(number))
@@ -213,7 +214,3 @@ def _check_size(path: Path, expected: int, shape: Shape) -> None:
         raise RunMissing(shape.store, path.name) from None
     if found != expected:
         raise RunTruncated(shape.store, path.name, found, expected)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -76,20 +76,23 @@ class Shape:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _cast(self, column: Any, field: pa.Field) -> pa.Array:
-        array = plain(column)
+        array = plain(column if isinstance(column, pa.Array) else whole(column))
         if isinstance(array.type, pa.BaseExtensionType):
             array = array.storage
         if array.type == field.type:
             return array
-        if _flat(array.type) == field.type or (_is_key_like(array.type) and _is_key_like(field.type)):
-            return array.cast(field.type)
+        if _alike(array.type, field.type):
+            try:
+                return array.cast(field.type)
+            except pa.ArrowInvalid:  # a number that does not fit
+                pass
         raise ColumnMismatch(self.store, field.name, str(array.type), str(field.type))
 
     def codes(self, rows: pa.Table) -> pa.Array:
         """The codes of rows in our columns (or as stored)."""
         if CODE in rows.schema.names:
-            return plain(rows.column(CODE))
-        return codes.of_columns([plain(rows.column(name)) for name in self.key])
+            return whole(rows.column(CODE))
+        return codes.of_columns([whole(rows.column(name)) for name in self.key])
 
     def codes_of_keys(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The codes of keys as a caller gives them. Refuses keys of another kind, and NULLs."""
@@ -121,7 +124,7 @@ class Shape:
         """Stored rows as a caller wants them: the key first, then `columns`."""
         if len(self.key) == 1:
             return stored.select([*self.key, *columns])
-        parts = [plain(stored.column(name)) for name in self.key]
+        parts = [whole(stored.column(name)) for name in self.key]
         key = pa.StructArray.from_arrays(parts, fields=[self.schema.field(name) for name in self.key])
         table = stored.select(list(columns))
         return table.add_column(0, pa.field(KEY, self.key_type), key)
@@ -129,6 +132,11 @@ class Shape:
     def key_text(self, rows: pa.Table, row: int) -> str:
         """A key for a message."""
         return ", ".join(repr(rows.column(name)[row].as_py()) for name in self.key)
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; in one piece already, it is not copied: it may be a mapped file."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def deleted_of(stored: pa.Table) -> Mask:
@@ -150,9 +158,11 @@ def _key_type(given: pa.DataType) -> pa.DataType:
     return simple[kind(_flat(given))] if not pa.types.is_struct(given) else given
 
 
-def _is_key_like(given: pa.DataType) -> bool:
+def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether only the width differs."""
     types = pa.types
-    return bool(types.is_signed_integer(given) or types.is_string(given) or types.is_large_string(given))
+    both_text = all(types.is_string(kind) or types.is_large_string(kind) for kind in (given, wanted))
+    return both_text or bool(types.is_signed_integer(given) and types.is_signed_integer(wanted))
 
 
 def _holds(given: pa.DataType) -> bool:

@@ -21,9 +21,7 @@ CodesOf = Callable[[pa.Table], pa.Array]
 _BLOCK_ROWS_MAX = 32_768
 
 
-def sorted_tables(
-    tables: Iterable[pa.Table], codes_of: CodesOf, memory_bytes: int, folder: Path
-) -> Iterator[pa.Table]:
+def sorted_tables(tables: Iterable[pa.Table], codes_of: CodesOf, memory_bytes: int, folder: Path) -> Iterator[pa.Table]:
     """The same rows ordered by code, within about `memory_bytes`. Spills go to `folder` and are removed."""
     spills: list[Path] = []
     try:

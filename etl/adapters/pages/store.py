@@ -120,10 +120,7 @@ class PageStore:
         except FileNotFoundError:
             return None
         # Blocks only while somebody decides whether to collect this very version.
-        if (
-            not files.acquire(file.fileno(), shared=True, wait_s=30.0)
-            or os.fstat(file.fileno()).st_nlink == 0
-        ):
+        if not files.acquire(file.fileno(), shared=True, wait_s=30.0) or os.fstat(file.fileno()).st_nlink == 0:
             file.close()
             return None
         return file.read(), file.close
@@ -175,13 +172,9 @@ class PageStore:
             for pin in self.pins.all():
                 if pins_for is not None and now - pin.since > pins_for:
                     self.pins.drop(pin.owner)
-            for folder in self.root.glob(
-                f"{SORTING}*"
-            ):  # of a publisher that crashed: we are the only one now
+            for folder in self.root.glob(f"{SORTING}*"):  # of a publisher that crashed: we are the only one now
                 shutil.rmtree(folder, ignore_errors=True)
-            removed = tuple(
-                number for number in self.versions()[: -max(1, keep)] if self._remove_version(number)
-            )
+            removed = tuple(number for number in self.versions()[: -max(1, keep)] if self._remove_version(number))
             with files.locked(self.root / "building.lock") as alone:
                 count, size = self._remove_unnamed() if alone else (0, 0)
         return Collected(removed, count, size)

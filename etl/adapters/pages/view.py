@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.adapters.pages import codes
-from etl.adapters.pages.codes import Mask, Rows
+from etl.adapters.pages.codes import Rows
 from etl.adapters.pages.errors import ColumnMismatch
 from etl.adapters.pages.manifest import Manifest
 from etl.adapters.pages.merge import visible
@@ -49,7 +49,13 @@ class MasterPages:
 
     @property
     def version(self) -> int:
+        """Which version this is; pins are made of it."""
         return self.manifest.version
+
+    @property
+    def rows_version(self) -> int:
+        """Equal numbers mean equal rows: what caches of rows go by."""
+        return self.manifest.rows_version
 
     def size(self, wanted: PageSize) -> PageSize:
         """How to cut rows that join this version: its pages stay as large as its base has them."""
@@ -78,6 +84,10 @@ class MasterPages:
     def lookup(self, keys: pa.Array) -> pa.Table:
         """The rows of many keys; keys without a row are left out."""
         wanted = codes.sorted_distinct(self.shape.codes_of_keys(keys))
+        return self.shape.public(self.rows_of(wanted), self.columns)
+
+    def rows_of(self, wanted: pa.Array) -> pa.Table:
+        """The rows of distinct sorted codes, in our own columns."""
         parts = []
         for run in reversed(self.runs):
             if not len(wanted):
@@ -87,18 +97,7 @@ class MasterPages:
                 continue
             parts.append(self._live(run.gather(hits, self._columns_of(run))))
             wanted = wanted.filter(pa.array(~hits.found)) if run.entry.is_overlay else wanted
-        table = pa.concat_tables([self._stored_empty(), *parts])
-        return self.shape.public(table.combine_chunks(), self.columns)
-
-    def present(self, wanted: pa.Array) -> Mask:
-        """Which of some distinct sorted codes have a row."""
-        present, open_rows = np.zeros(len(wanted), np.bool_), np.arange(len(wanted))
-        for run in reversed(self.runs):
-            hits = run.find(codes.take(wanted, open_rows))
-            columns = [DELETED] if run.entry.is_overlay else list(self.shape.key[:1])
-            present[open_rows[hits.found]] = ~deleted_of(run.gather(hits, columns))
-            open_rows = open_rows[~hits.found]
-        return present
+        return pa.concat_tables([self._stored_empty(), *parts]).combine_chunks()
 
     def _columns_of(self, run: Run) -> list[str]:
         return [*self.shape.key, *self.columns, *([DELETED] if run.entry.is_overlay else [])]
@@ -121,9 +120,7 @@ class MasterPages:
     def read_pages(self, first: int, count: int) -> pa.Table:
         """The rows of some pages in key order. A page may be empty when all its rows are deleted."""
         if not 0 <= first <= first + count <= self.page_count():
-            raise IndexError(
-                f"pages {first} to {first + count - 1} are not all among {self.page_count()} pages"
-            )
+            raise IndexError(f"pages {first} to {first + count - 1} are not all among {self.page_count()} pages")
         return self.shape.public(self._rows(first, first + count, self.columns), self.columns)
 
     def stored_rows(self, pages_at_once: int) -> Iterator[pa.Table]:

@@ -115,15 +115,15 @@ class RunWriter:
         self._last = piece.slice(piece.num_rows - 1)
 
     def _flush_full(self) -> None:
-        rows = sum(piece.num_rows for piece in self._waiting)
-        full = (
-            rows >= self._size.segment_rows
-            or sum(p.nbytes for p in self._waiting) >= self._size.segment_bytes
-        )
-        if full and rows >= self._size.page_rows:
-            self._write_segment(
-                self._take(min(rows, self._size.segment_rows) // self._size.page_rows * self._size.page_rows)
-            )
+        while sum(piece.num_rows for piece in self._waiting) >= (rows := self._segment_rows()):
+            self._write_segment(self._take(rows))
+
+    def _segment_rows(self) -> int:
+        """How many of the waiting rows make a segment: whole pages, at most so many rows and about so many bytes."""
+        waiting = sum(piece.num_rows for piece in self._waiting)
+        row_bytes = max(1, sum(piece.nbytes for piece in self._waiting) // max(1, waiting))
+        rows: int = min(self._size.segment_rows, self._size.segment_bytes // row_bytes)
+        return max(1, rows // self._size.page_rows) * self._size.page_rows
 
     def _take(self, rows: int) -> pa.RecordBatch:
         """The first waiting rows as one batch whose arrays start at row 0."""

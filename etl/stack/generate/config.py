@@ -80,9 +80,7 @@ class OrderConfig:
         require_exponent("exponent_products", self.exponent_products)
         require(1 <= self.first_order_id < 2**62, "first_order_id", self.first_order_id, "1 to 2^62-1")
         named = re.fullmatch(r"[a-z0-9](-?[a-z0-9])*", self.stream)
-        require(
-            bool(named), "stream", self.stream, "small letters and digits, with single dashes between them"
-        )
+        require(bool(named), "stream", self.stream, "small letters and digits, with single dashes between them")
         self._check_shares()
 
     def _check_shares(self) -> None:

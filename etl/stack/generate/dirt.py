@@ -50,11 +50,7 @@ def _trailing_comma(fields: Fields, _draw: int) -> bytes:
 
 
 def _binary(fields: Fields, draw: int) -> bytes:
-    return (
-        b"\x1f\x8b\x08\x00"
-        + fields["order_id"].encode()
-        + bytes(128 + (draw >> shift) % 128 for shift in range(24))
-    )
+    return b"\x1f\x8b\x08\x00" + fields["order_id"].encode() + bytes(128 + (draw >> shift) % 128 for shift in range(24))
 
 
 def _negative_quantity(fields: Fields, _draw: int) -> bytes:
@@ -94,9 +90,7 @@ def _null_key(fields: Fields, draw: int) -> bytes:
 def _bad_utf8(fields: Fields, draw: int) -> bytes:
     if draw % 2:
         return rendered(fields)[:-3] + b'\xff\xfe"}'  # inside the time
-    return (
-        rendered(fields)[:-1] + b',"note":"caf\xe9"}'
-    )  # Latin-1 in a field nobody asked for: the rest is good
+    return rendered(fields)[:-1] + b',"note":"caf\xe9"}'  # Latin-1 in a field nobody asked for: the rest is good
 
 
 def _text_for_number(fields: Fields, draw: int) -> bytes:

@@ -96,9 +96,7 @@ def generate_orders(
     lasting: timedelta = timedelta(minutes=1),
 ) -> list[Tally]:
     """Write all waves now. Returns one tally per wave."""
-    return list(
-        order_waves(landing, config, waves, orders_per_wave, lines_per_file, start, progress, lasting=lasting)
-    )
+    return list(order_waves(landing, config, waves, orders_per_wave, lines_per_file, start, progress, lasting=lasting))
 
 
 def order_waves(

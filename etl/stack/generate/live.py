@@ -45,9 +45,7 @@ def live(
     With a `threading.Event`, pass `event.is_set` as `stop` and `event.wait` as `sleep`: it stops at once.
     The stream is named and numbered by its start, so it never meets an earlier one.
     """
-    require(
-        0 < rate_per_s <= MOST_RATE_PER_S, "rate_per_s", rate_per_s, f"above 0, at most {MOST_RATE_PER_S:,}"
-    )
+    require(0 < rate_per_s <= MOST_RATE_PER_S, "rate_per_s", rate_per_s, f"above 0, at most {MOST_RATE_PER_S:,}")
     began = last = clock()
     config = config.fresh(began)
     stream, writer, total, owed = OrderStream(config), LandingWriter(landing, config.stream), Tally(), 0.0

@@ -72,9 +72,7 @@ def generate_master(
     ):
         for keys in _chunks(np.arange(1, count + 1, dtype=np.int64)):
             with connection:
-                changed[what] += copy_into(
-                    connection, f"master.{what}", make(seed, keys), key=f"{what[:-1]}_id"
-                )
+                changed[what] += copy_into(connection, f"master.{what}", make(seed, keys), key=f"{what[:-1]}_id")
             progress(what, int(keys[-1]), count)
     return changed["customers"], changed["products"]
 
@@ -104,9 +102,7 @@ def arrive_late_customers(connection: Connection, config: OrderConfig) -> int:
     arrived = 0
     for keys in _chunks(late_customers(config)):
         with connection:
-            arrived += copy_into(
-                connection, "master.customers", make_customers(config.seed, keys), key="customer_id"
-            )
+            arrived += copy_into(connection, "master.customers", make_customers(config.seed, keys), key="customer_id")
     return arrived
 
 

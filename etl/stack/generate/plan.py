@@ -60,9 +60,7 @@ def plan(config: OrderConfig, first: int, count: int, oldest: int) -> Plan:
 def kinds(config: OrderConfig, line: Keys) -> NDArray[np.int64]:
     """The kind each line is drawn as."""
     edges = np.cumsum([getattr(config, name) for name in SHARES])
-    return np.searchsorted(edges, draws.uniform(config.seed, "kind of line", line), side="right").astype(
-        np.int64
-    )
+    return np.searchsorted(edges, draws.uniform(config.seed, "kind of line", line), side="right").astype(np.int64)
 
 
 def _earlier_orders(config: OrderConfig, line: Keys, oldest: int) -> Keys:

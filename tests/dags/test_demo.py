@@ -1,0 +1,138 @@
+"""End to end as a user sees it: the command, real Airflow processes, its REST API, the pages, and nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from etl import settings as configuration
+from etl.settings import PROJECT, Settings
+from etl.stack.airflow import Airflow
+from etl.stack.detached import down
+from etl.stack.processes import marked, wait_until
+from etl.stack.state import state
+
+pytestmark = pytest.mark.stack
+
+FRONTSTAGE = [sys.executable, "-m", "etl.cli"]
+
+
+@pytest.fixture(scope="module")
+def environment(session_home: Path) -> dict[str, str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    home = session_home / "demo"
+    home.mkdir()
+    own = {"FRONTSTAGE_HOME": home, "FRONTSTAGE_JARS": PROJECT / "var" / "jars", "FRONTSTAGE_AIRFLOW_PORT": port}
+    return {**os.environ, **{name: str(value) for name, value in own.items()}}
+
+
+@pytest.fixture(scope="module")
+def demo(environment: dict[str, str]) -> dict[str, object]:
+    sizes = ["--customers", "2000", "--products", "500", "--orders", "4000", "--waves", "2"]
+    done = subprocess.run(
+        [*FRONTSTAGE, "demo", *sizes], env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Every order is in exactly one place" in done.stdout
+    summary = json.loads((Path(environment["FRONTSTAGE_HOME"]) / "var" / "demo" / "summary.json").read_text())
+    return dict(summary)
+
+
+def test_the_demo_accounts_for_every_order(demo: dict[str, int]) -> None:
+    assert demo["orders_landed"] == 4000
+    assert demo["fact"] + demo["quarantine"] + demo["backlog_open"] + demo["duplicates"] == 4000
+    assert demo["fact"] > 3500
+    assert demo["unmatched_open"] == demo["backlog_open"] > 0, "some customers never arrive"
+
+
+def test_airflow_ran_every_micro_batch_and_all_succeeded(demo: dict[str, list[dict[str, object]]]) -> None:
+    assert len(demo["dag_runs"]) == 2
+    assert {run["state"] for run in demo["dag_runs"]} == {"success"}
+
+
+def test_both_reports_are_there(demo: dict[str, dict[str, str]]) -> None:
+    assert "Frontstage" in Path(demo["reports"]["run"]).read_text()
+    assert "batch-1" in Path(demo["reports"]["data_docs"]).read_text()
+
+
+def test_nothing_runs_after_the_demo(demo: dict[str, object], environment: dict[str, str]) -> None:
+    assert marked(Path(environment["FRONTSTAGE_HOME"]) / "var" / "demo") == []
+
+
+def test_ctrl_c_in_the_middle_stops_everything(demo: dict[str, object], environment: dict[str, str]) -> None:
+    var = Path(environment["FRONTSTAGE_HOME"]) / "var" / "demo"
+    running = subprocess.Popen(
+        [*FRONTSTAGE, "demo"], env=environment, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert running.stdout is not None
+    assert any("Postgres answers" in line for line in running.stdout), "the demo starts"
+    assert wait_until(lambda: len(marked(var)) >= 3, 60), "services are on their way"
+    running.send_signal(signal.SIGINT)
+    output = running.communicate(timeout=60)[0]
+    assert running.returncode == 130, output
+    assert "Traceback" not in output
+    assert marked(var) == []
+
+
+@pytest.fixture(scope="module")
+def up(environment: dict[str, str], demo: dict[str, object]) -> Iterator[Settings]:
+    """`frontstage up` without its generator, as a user would leave it running."""
+    done = subprocess.run(
+        [*FRONTSTAGE, "up", "--rate", "0"], env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "password" in done.stdout
+    home = Path(environment["FRONTSTAGE_HOME"])
+    own = configuration.load(
+        home=home, jars=PROJECT / "var" / "jars", airflow_port=int(environment["FRONTSTAGE_AIRFLOW_PORT"])
+    )
+    yield own
+    ended = subprocess.run([*FRONTSTAGE, "down"], env=environment, cwd=PROJECT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert marked(own.var) == []
+    down(own)
+
+
+def test_a_file_put_into_landing_by_hand_is_loaded_by_a_triggered_run(up: Settings) -> None:
+    good = {
+        "order_id": 1,
+        "customer_id": 1,
+        "product_id": 1,
+        "quantity": 1,
+        "unit_price": 2,
+        "ordered_at": "2026-11-01",
+    }
+    lines = [good, good, {**good, "quantity": 5}, {**good, "order_id": 2, "quantity": -1}]
+    up.landing.mkdir(parents=True, exist_ok=True)
+    draft = up.landing / ".by-hand"
+    draft.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines) + b"{broken\n")
+    draft.rename(up.landing / "by-hand.jsonl")
+    with Airflow.of(up) as airflow:
+        run = airflow.wait("orders", airflow.trigger("orders"), timeout_s=240)
+        assert run.state == "success"
+    assert state(up).running
+    assert wait_until(lambda: (up.reports / "latest.json").exists(), 120)
+    counts = json.loads((up.reports / "latest.json").read_text())["counts"]
+    assert counts["landed"] == 5
+    assert (counts["accepted"], counts["duplicates"], counts["quarantined"]) == (1, 1, 3)
+
+
+def test_status_and_a_second_start_say_what_is_running(up: Settings, environment: dict[str, str]) -> None:
+    told = subprocess.run(
+        [*FRONTSTAGE, "status", "--json"], env=environment, cwd=PROJECT, capture_output=True, text=True
+    )
+    assert json.loads(told.stdout)["services"] == {"airflow": "running", "postgres": "running", "spark": "running"}
+    again = subprocess.run([*FRONTSTAGE, "up"], env=environment, cwd=PROJECT, capture_output=True, text=True)
+    assert again.returncode != 0
+    assert again.stderr.startswith("frontstage: ")
+    assert "Traceback" not in again.stderr
