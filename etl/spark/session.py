@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from etl.errors import MissingPart
 from etl.settings import Settings
 
-
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 """The optimising compiler would take a third of two cores for minutes, for code that runs a few seconds."""
 

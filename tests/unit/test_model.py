@@ -30,7 +30,7 @@ def test_what_is_no_batch_is_refused_with_a_sentence(text: str) -> None:
     if text in ("1.", "٣"):  # a trailing point is harmless, and so are other scripts' digits
         assert str(BatchId.parse(text)) in ("1", "3")
         return
-    with pytest.raises(TerminalError, match="is not a batch; batches look like 12 or 12.1"):
+    with pytest.raises(TerminalError, match="is not a batch; batches look like 12 or"):
         BatchId.parse(text)
 
 
