@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import structlog
 import typer
 
 from etl import settings as configuration
 from etl.console import Teller, complain
 from etl.errors import FrontstageError, MissingPart
+from etl.logs import structured
 from etl.settings import Settings
 
 app = typer.Typer(
@@ -305,14 +305,7 @@ def _show_summary(teller: Teller, summary: dict[str, Any], path: Path) -> None:
 
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence, never in a stack trace."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    structured()
     try:
         app()
     except FrontstageError as error:

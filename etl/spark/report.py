@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import get_args
 
 from etl.adapters.ledger import BatchRecord
+from etl.model import Step
 from etl.report import model
 from etl.report.model import RunReport
 
@@ -30,7 +32,7 @@ def compose(
             "finished_at": record.loaded_at or datetime.now(UTC),
             "outcome": outcome,
             "message": _message(record),
-            "seconds": record.seconds,
+            "seconds": {step: record.seconds[step] for step in get_args(Step) if step in record.seconds},
             "counts": counts,
             "totals": totals,
             "reasons": record.counts.reasons,

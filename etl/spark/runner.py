@@ -23,6 +23,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from etl.errors import Busy, FrontstageError, TransientError
+from etl.logs import structured
 from etl.model import Step
 from etl.settings import Settings, load
 from etl.spark.session import spark_session
@@ -135,5 +136,6 @@ def serve(settings: Settings, dsn: str) -> None:
 if __name__ == "__main__":
     from etl.stack import postgres
 
+    structured()
     settings = load()
     serve(settings, postgres.dsn(settings))

@@ -24,6 +24,7 @@ import psutil
 import structlog
 
 from etl.errors import FrontstageError, TerminalError
+from etl.logs import structured
 from etl.settings import PROJECT, Settings, load
 from etl.stack import cluster, preflight, state
 from etl.stack.environment import project_environment
@@ -165,4 +166,5 @@ def main(write: int) -> None:
 
 
 if __name__ == "__main__":
+    structured()
     main(int(sys.argv[1]))
