@@ -52,6 +52,8 @@ def run_step(
 
 def answers(socket: Path) -> bool:
     """Whether a resident driver is ready."""
+    if not socket.exists():
+        return False
     try:
         with _client(socket, timeout=5.0) as client:
             return client.get("/health").status_code == httpx.codes.OK
@@ -61,14 +63,11 @@ def answers(socket: Path) -> bool:
 
 def count_orders(settings: Settings) -> dict[str, int]:
     """Where every order is, counted anew in the Delta tables by the resident driver."""
-    try:
-        with _client(settings.runner_socket, timeout=300.0) as client:
-            answer = client.get("/orders").raise_for_status()
-            return {name: int(count) for name, count in answer.json().items()}
-    except httpx.HTTPError as error:
-        raise StepRefused(
-            f"the resident Spark driver does not answer ({error}); start it with `frontstage up`"
-        ) from None
+    if not answers(settings.runner_socket):
+        raise StepRefused("no resident Spark driver answers; start it with `frontstage up`")
+    with _client(settings.runner_socket, timeout=300.0) as client:
+        answer = client.get("/orders").raise_for_status()
+        return {name: int(count) for name, count in answer.json().items()}
 
 
 def _ask(socket: Path, step: Step, call: dict[str, str | None], say: Say) -> dict[str, Any]:

@@ -10,10 +10,14 @@ the middle, the Spark jobs of its step are cancelled: steps are made to be repea
 from __future__ import annotations
 
 import json
+import os
 import queue
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM
+from socket import socket as Socket
 from typing import Any
 
 import structlog
@@ -123,14 +127,28 @@ def _told(error: BaseException) -> dict[str, str]:
 
 def serve(settings: Settings, dsn: str) -> None:
     """Start Spark, make the schemas, and answer until told to stop."""
-    socket: Path = settings.runner_socket
-    socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    socket.unlink(missing_ok=True)
     with spark_session(settings, app_name="frontstage-runner") as spark:
         steps = Steps(spark, settings, dsn)
         steps.prepare()
-        log.info("ready", spark=spark.version)
-        uvicorn.run(app(steps), uds=str(socket), log_level="warning", timeout_graceful_shutdown=5)
+        with listening(settings.runner_socket) as socket:
+            log.info("ready", spark=spark.version)
+            config = uvicorn.Config(app(steps), log_level="warning", timeout_graceful_shutdown=5)
+            uvicorn.Server(config).run(sockets=[socket])
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[Socket]:
+    """A Unix socket that only its owner can open, from the first moment on."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    with Socket(AF_UNIX, SOCK_STREAM) as socket:
+        before = os.umask(0o177)
+        try:
+            socket.bind(str(path))
+        finally:
+            os.umask(before)
+        yield socket
+        path.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
