@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM
+from socket import socket as Socket
 from typing import Any
 
 import httpx
@@ -52,12 +54,12 @@ def run_step(
 
 def answers(socket: Path) -> bool:
     """Whether a resident driver is ready."""
-    if not socket.exists():
-        return False
     try:
+        with Socket(AF_UNIX, SOCK_STREAM) as probe:  # httpx would leave a socket open that nobody accepts
+            probe.connect(str(socket))
         with _client(socket, timeout=5.0) as client:
             return client.get("/health").status_code == httpx.codes.OK
-    except httpx.TransportError:
+    except (OSError, httpx.TransportError):
         return False
 
 

@@ -145,6 +145,7 @@ def listening(path: Path) -> Iterator[Socket]:
         before = os.umask(0o177)
         try:
             socket.bind(str(path))
+            socket.listen()
         finally:
             os.umask(before)
         yield socket

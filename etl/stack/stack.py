@@ -23,9 +23,8 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import Literal, Self, get_args
 
-import httpx
-
 from etl.settings import PROJECT, Settings
+from etl.spark.client import answers
 from etl.stack import airflow_services, cluster, postgres, preflight, state
 from etl.stack.airflow import Airflow
 from etl.stack.credentials import credentials
@@ -134,7 +133,7 @@ class Stack:
         waiting: dict[str, Callable[[], bool]] = {}
         if "spark" in self.parts:
             self._begin(self._service("spark", (sys.executable, "-m", "etl.spark.runner")), keep)
-            waiting["the Spark driver"] = partial(_spark_answers, self.settings)
+            waiting["the Spark driver"] = partial(answers, self.settings.runner_socket)
         with ExitStack() as clients:
             if "airflow" in self.parts:
                 self._watch.add("airflow", partial(_start_airflow, self.settings, keep))
@@ -196,15 +195,6 @@ class Stack:
 
 def _start_airflow(settings: Settings, keep: Sequence[int]) -> Guarded:
     return start(airflow_services.service(settings), settings.var, keep)
-
-
-def _spark_answers(settings: Settings) -> bool:
-    transport = httpx.HTTPTransport(uds=str(settings.runner_socket))
-    with httpx.Client(transport=transport, timeout=5) as client:
-        try:
-            return client.get("http://runner/health").status_code == httpx.codes.OK
-        except httpx.HTTPError:
-            return False
 
 
 def _airflow_answers(airflow: Airflow) -> bool:
