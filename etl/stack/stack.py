@@ -174,7 +174,7 @@ class Stack:
                 if code is not None:
                     log = kept.guarded.service.log
                     raise ServiceFailed(kept.name, f"ended while starting, code {code} ({last_line(log)})", log)
-            for name in [name for name, answers in waiting.items() if answers()]:
+            for name in [name for name, is_up in waiting.items() if is_up()]:
                 del waiting[name]
                 self._progress(f"{name} answers")
             return not waiting
