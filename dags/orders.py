@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from etl import settings
 
 SCHEDULE = settings.load().schedule
-RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=5)}
+RETRIES = {"retries": 4, "retry_delay": timedelta(seconds=10)}  # outlasts a step of somebody else
 
 
 def run_step(step: str, batch: str | None = None) -> dict[str, Any]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 
 import structlog
+import structlog.tracebacks
+
+# Local variables stay out of traces: they may hold a DSN.
+_TRACES = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 
 
 def structured() -> None:
@@ -13,7 +17,7 @@ def structured() -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.dict_tracebacks,
+            structlog.processors.ExceptionRenderer(_TRACES),
             structlog.processors.JSONRenderer(),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

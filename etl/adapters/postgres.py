@@ -24,6 +24,7 @@ Connection = psycopg2.extensions.connection
 Cursor = psycopg2.extensions.cursor
 _SQL = Path(__file__).resolve().parents[2] / "sql"
 _MIGRATIONS = Path(__file__).resolve().parents[2] / "warehouse" / "migrations"
+_UNREADABLE = "an unreadable DSN"
 _MIGRATION_LOCK = 0x46_53_4D_49
 
 
@@ -43,8 +44,10 @@ def connect(dsn: str, *, autocommit: bool = False) -> Iterator[Connection]:
     """A connection that is closed at the end; what was not committed is rolled back."""
     try:
         connection = psycopg2.connect(dsn, connect_timeout=10, application_name="frontstage")
+    except psycopg2.ProgrammingError:
+        raise PostgresUnavailable(_UNREADABLE, "its text is malformed") from None
     except psycopg2.OperationalError as error:
-        raise PostgresUnavailable(place(dsn), _first_line(error)) from None
+        raise PostgresUnavailable(place(dsn), _reason(error, dsn)) from None
     try:
         connection.autocommit = autocommit
         yield connection
@@ -57,8 +60,10 @@ def place(dsn: str) -> str:
     try:
         parts = psycopg2.extensions.parse_dsn(dsn)
     except psycopg2.ProgrammingError:
-        return "an unreadable DSN"
+        return _UNREADABLE
     where: str = parts.get("host") or "localhost"
+    if not parts.get("port", "5432").isdecimal():  # a password with an @ in it lands here
+        return _UNREADABLE
     return where if where.startswith("/") else f"{where}:{parts.get('port', '5432')}"
 
 
@@ -79,7 +84,7 @@ def migrate(dsn: str) -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except sqlalchemy.exc.OperationalError as error:
-        raise PostgresUnavailable(place(dsn), _first_line(error.orig or error)) from None
+        raise PostgresUnavailable(place(dsn), _reason(error.orig or error, dsn)) from None
     finally:
         engine.dispose()
 
@@ -152,5 +157,8 @@ def _arrow_type(column: Any) -> pa.DataType:
     return simple.get(column.type_code, pa.string())
 
 
-def _first_line(error: BaseException) -> str:
+def _reason(error: BaseException, dsn: str) -> str:
+    """Why, in one line; nothing of a DSN that cannot be read is repeated."""
+    if place(dsn) == _UNREADABLE:
+        return "its text is malformed; percent-encode special characters of the password"
     return (str(error).strip().splitlines() or [type(error).__name__])[0].removeprefix("connection to server ").strip()

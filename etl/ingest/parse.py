@@ -23,7 +23,7 @@ def with_origin(lines: DataFrame) -> DataFrame:
     """The lines of a text source with the file they came in and when it landed. Works on a stream."""
     return lines.select(
         F.col("value"),
-        F.url_decode(F.element_at(F.split(F.col("_metadata.file_path"), "/"), -1)).alias("source_file"),
+        F.col("_metadata.file_name").alias("source_file"),
         F.col("_metadata.file_modification_time").alias("landed_at"),
     )
 

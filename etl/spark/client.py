@@ -59,6 +59,8 @@ def answers(socket: Path) -> bool:
             probe.connect(str(socket))
         with _client(socket, timeout=5.0) as client:
             return client.get("/health").status_code == httpx.codes.OK
+    except httpx.ReadTimeout:
+        return True  # somebody is there, and busy
     except (OSError, httpx.TransportError):
         return False
 

@@ -40,6 +40,9 @@ def load(
     record = writer.ledger.get(batch)
     if record.state not in ("passed", "released"):
         raise TerminalError(f"batch {batch} is {record.state}; only a batch that passed the gate is loaded")
+    first = writer.ledger.pending()
+    if first is not None and first.batch != batch:
+        raise TerminalError(f"batch {first.batch} was decided before {batch} and is loaded before it")
     counts = record.counts
     rows = staged(warehouse, batch).cache()
     try:
@@ -110,7 +113,8 @@ def _refused(rows: DataFrame) -> DataFrame:
 def _copy(dsn: str, rows: DataFrame, batch: BatchId) -> int:
     """Copy the claims and mart rows of the batch into its stage, partition by partition."""
     mart.make_stage(dsn, batch)
-    chosen = rows.where("route <> 'duplicate' and order_id is not null").select(
+    # Refused lines stay out: they may hold values that Postgres cannot, such as the year 0.
+    chosen = rows.where("route in ('accepted', 'backlog') or (route = 'quarantined' and from_backlog)").select(
         "order_id", "payload_hash", "route", F.try_element_at("reasons", F.lit(1)).alias("reason"),
         "from_backlog", "landed_at", "ordered_at",
         "customer_id", F.col("customer.name").alias("customer_name"), "customer.nation", "customer.region",

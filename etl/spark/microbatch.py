@@ -9,8 +9,8 @@ What staging holds is never decided again: a repeated batch is recognised by its
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +34,10 @@ from warehouse.contract import Contract
 Clock = Callable[[], datetime]
 
 
+class _OneIsEnough(Exception):
+    """A run decides one batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
     """Everything a decision needs, fixed before it is made."""
@@ -42,7 +46,7 @@ class MicroBatch:
     ledger: Ledger
     settings: Settings
     contract: Contract
-    dsn: str
+    dsn: str = field(repr=False)
     run_id: str
     clock: Clock
 
@@ -59,8 +63,7 @@ class MicroBatch:
             batch, started_at = BatchId.of(note["batch"]), datetime.fromisoformat(note["started_at"])
             self.ledger.staged(batch, note["run_id"], started_at, self._counts(batch), note["versions"])
             here = landing.present(self.settings.landing)
-            read = staged(self.warehouse, batch).where("not from_backlog").select("source_file").distinct().collect()
-            self.ledger.note_files(batch, [here[row.source_file] for row in read if row.source_file in here])
+            self.ledger.note_files(batch, [here[name] for name in note["files"] if name in here])
 
     def _readmit(self) -> None:
         names = landing.present(self.settings.landing)
@@ -73,12 +76,18 @@ class MicroBatch:
     # ── from the stream ────────────────────────────────────────────────────────────────────────────────────────
 
     def _from_stream(self) -> BatchId | None:
-        """Run the stream over what has landed. At most one new batch comes of it."""
+        """Run the stream over what has landed, and end it after one new batch.
+
+        A second one may follow when an earlier run broke off: Spark repeats its batch and goes on with what landed
+        since. It would be judged without the first one's claims, so it is left, uncommitted, to the next run.
+        """
         decided: list[BatchId] = []
         failure: list[BaseException] = []
 
         def on_batch(lines: DataFrame, stream_batch: int) -> None:
             try:
+                if decided:  # files that landed behind a batch of an earlier, broken run
+                    raise _OneIsEnough
                 batch = self._decide_lines(lines, stream_batch)
                 if batch is not None:
                     decided.append(batch)
@@ -96,9 +105,10 @@ class MicroBatch:
         try:
             query.awaitTermination()
         except Exception:
-            if failure:
+            if not failure:
+                raise
+            if not isinstance(failure[0], _OneIsEnough):
                 raise failure[0] from None
-            raise
         finally:
             query.stop()
         return decided[-1] if decided else None
@@ -154,7 +164,7 @@ class MicroBatch:
 
     # ── the decision ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _decide(self, batch: BatchId, orders: DataFrame | None, files: Iterable[landing.LandedFile] = ()) -> bool:
+    def _decide(self, batch: BatchId, orders: DataFrame | None, files: Sequence[landing.LandedFile] = ()) -> bool:
         """Stage the batch in one commit. False, and no commit, when there is nothing to decide."""
         now = self.clock()
         with postgres_lookup.exported_snapshot(self.dsn, self.contract.masters) as pinned:
@@ -185,6 +195,7 @@ class MicroBatch:
                 "run_id": self.run_id,
                 "started_at": now.isoformat(),
                 "versions": versions,
+                "files": [file.name for file in files],
             }
             self.warehouse.append(decided, star.STAGING, batch, json.dumps(note))
         self.ledger.note_files(batch, files)  # before the batch itself: `settle` looks for batches only

@@ -13,7 +13,7 @@ import json
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from socket import AF_UNIX, SOCK_STREAM
@@ -48,10 +48,12 @@ class Call(BaseModel):
 class Work:
     """One step in its own thread, seen as a stream of events."""
 
-    def __init__(self, steps: Steps, step: Step, call: Call) -> None:
-        self._steps, self._step, self._call = steps, step, call
+    def __init__(self, steps: Steps, step: Step, call: Call, ended: Callable[[], None]) -> None:
+        """`ended` is called when the step is over, whoever still listens."""
+        self._steps, self._step, self._call, self._ended = steps, step, call, ended
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name=step, daemon=True)
+        self._over = False
 
     def events(self) -> Iterator[bytes]:
         """Progress, heartbeats, and last the result or the error. Closing it early cancels the Spark jobs."""
@@ -61,11 +63,18 @@ class Work:
                 event = self._next()
                 yield json.dumps(event).encode() + b"\n"
                 if event.keys() & {"result", "error"}:
+                    self._over = True
                     return
         finally:
-            if self._thread.is_alive():
-                self._steps.spark.sparkContext.cancelJobGroup(self._call.run_id)
-            self._thread.join()
+            if self._thread.is_alive() and not self._over:
+                self._cancel()
+
+    def _cancel(self) -> None:
+        """The client is gone. A stream runs under a group of its own, so it is told apart."""
+        log.warning("client gone, cancelling", step=self._step, run_id=self._call.run_id)
+        self._steps.spark.sparkContext.cancelJobGroup(self._call.run_id)
+        for query in self._steps.spark.streams.active:
+            query.stop()
 
     def _next(self) -> dict[str, Any]:
         try:
@@ -76,13 +85,16 @@ class Work:
     def _work(self) -> None:
         self._steps.spark.sparkContext.setJobGroup(self._call.run_id, self._step, interruptOnCancel=True)
         say = lambda line: self._events.put({"line": line})  # noqa: E731 - a name for the callback reads best here
+        call = self._call
         try:
-            result = self._steps.run(self._step, self._call.run_id, self._call.batch, self._call.release, say)
-            log.info("step done", step=self._step, run_id=self._call.run_id, batch=result.get("batch"))
-            self._events.put({"result": result})
+            outcome = {"result": self._steps.run(self._step, call.run_id, call.batch, call.release, say)}
+            log.info("step done", step=self._step, run_id=call.run_id, batch=outcome["result"].get("batch"))
         except BaseException as error:
-            self._events.put({"error": _told(error)})
-            log.error("step failed", step=self._step, run_id=self._call.run_id, exc_info=not _expected(error))
+            outcome = {"error": _told(error)}
+            log.error("step failed", step=self._step, run_id=call.run_id, exc_info=not _expected(error))
+        finally:
+            self._ended()  # before the outcome is told: the run's next step must find the driver free
+        self._events.put(outcome)
 
 
 def app(steps: Steps) -> FastAPI:
@@ -90,14 +102,11 @@ def app(steps: Steps) -> FastAPI:
     service = FastAPI(title="Frontstage runner", docs_url=None, redoc_url=None, openapi_url=None)
     at_work = threading.Lock()
 
-    def only_one(work: Work) -> Iterator[bytes]:
+    def only_one(step: Step, call: Call) -> Iterator[bytes]:
         if not at_work.acquire(blocking=False):
             yield json.dumps({"error": _told(Busy("another step of the runner"))}).encode() + b"\n"
             return
-        try:
-            yield from work.events()
-        finally:
-            at_work.release()
+        yield from Work(steps, step, call, ended=at_work.release).events()
 
     @service.get("/health")
     def health() -> dict[str, str]:
@@ -109,7 +118,7 @@ def app(steps: Steps) -> FastAPI:
 
     @service.post("/steps/{step}")
     def run(step: Step, call: Call) -> StreamingResponse:
-        return StreamingResponse(only_one(Work(steps, step, call)), media_type="application/x-ndjson")
+        return StreamingResponse(only_one(step, call), media_type="application/x-ndjson")
 
     return service
 

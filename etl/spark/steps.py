@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from etl.adapters import ledger, postgres
 from etl.adapters.delta import Warehouse, only_writer
@@ -50,7 +51,7 @@ class Steps:
 
     spark: SparkSession
     settings: Settings
-    dsn: str
+    dsn: str = field(repr=False)
     clock: Callable[[], datetime] = _now
 
     def prepare(self) -> None:
@@ -152,7 +153,13 @@ class Steps:
         fact, refused = tables.read(star.FACT_ORDERS), tables.read(star.QUARANTINE)
         # Only an order that gave up waiting was refused after it had been in the backlog.
         gave_up = refused.where("exists(reasons, reason -> reason like 'unknown_%')")
-        waiting = tables.read(star.BACKLOG).join(fact, "order_id", "left_anti").join(gave_up, "order_id", "left_anti")
+        last_time = gave_up.groupBy("order_id").agg(F.max("batch").alias("gave_up_in"))
+        waiting = (
+            tables.read(star.BACKLOG)
+            .join(fact, "order_id", "left_anti")
+            .join(last_time, "order_id", "left")
+            .where("gave_up_in is null or batch > gave_up_in")
+        )
         return {
             "fact": fact.count(),
             "quarantine": refused.count(),

@@ -59,12 +59,12 @@ class DemoSize:
 
 def run(settings: Settings, size: DemoSize, teller: Teller) -> dict[str, Any]:
     """Run the demonstration and return its summary, which is also in `var/demo/summary.json`."""
-    _clean(settings)
     began = datetime.now(UTC)
     config = OrderConfig(customers=size.customers, products=size.products).fresh(began)
     teller.doing("starting Postgres, Spark and Airflow")
 
     def on_postgres(dsn: str) -> None:
+        _clean(settings)  # here, because only the owner of the lock may remove anything
         first_data.forget(dsn)
         postgres.migrate(dsn)
         with postgres.connect(dsn) as connection:
@@ -148,7 +148,7 @@ def _require_balance(summary: dict[str, Any]) -> None:
 
 
 def _clean(settings: Settings) -> None:
-    for folder in ("landing", "archive", "warehouse", "reports", "data_docs", "gate", "logs", "spark"):
+    for folder in ("landing", "archive", "warehouse", "reports", "data_docs", "gate", "spark"):
         shutil.rmtree(settings.var / folder, ignore_errors=True)
 
 

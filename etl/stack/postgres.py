@@ -145,10 +145,16 @@ def _set_password(settings: Settings) -> None:
 
 def _url(given: str, setting: str, changes: dict[str, str] | None = None) -> str:
     """Any form libpq understands, as a URL, so that SQLAlchemy understands it too."""
+    wrong = SettingsError(
+        f"{setting} is not a Postgres DSN; write postgresql://user@host:port/database, special characters "
+        "of a password percent-encoded"
+    )
     try:
         parts = {**parse_dsn(given), **(changes or {})}
     except psycopg2.ProgrammingError:
-        raise SettingsError(f"{setting} is not a Postgres DSN; write postgresql://user@host:port/database") from None
+        raise wrong from None
+    if not all(port.isdecimal() for port in parts.get("port", "1").split(",")):  # a password with an @ ends here
+        raise wrong
     user, password = parts.pop("user", ""), parts.pop("password", None)
     host, port = parts.pop("host", ""), parts.pop("port", "")
     database = parts.pop("dbname", "")

@@ -72,13 +72,22 @@ def test_nothing_runs_after_the_demo(demo: dict[str, object], environment: dict[
 def test_ctrl_c_in_the_middle_stops_everything(demo: dict[str, object], environment: dict[str, str]) -> None:
     var = Path(environment["FRONTSTAGE_HOME"]) / "var" / "demo"
     running = subprocess.Popen(
-        [*FRONTSTAGE, "demo"], env=environment, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*FRONTSTAGE, "demo"],
+        env=environment,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell has it ignored
     )
     assert running.stdout is not None
     assert any("Postgres answers" in line for line in running.stdout), "the demo starts"
     assert wait_until(lambda: len(marked(var)) >= 3, 60), "services are on their way"
     running.send_signal(signal.SIGINT)
-    output = running.communicate(timeout=60)[0]
+    try:
+        output = running.communicate(timeout=60)[0]
+    finally:
+        running.kill()
     assert running.returncode == 130, output
     assert "Traceback" not in output
     assert marked(var) == []

@@ -48,7 +48,7 @@ def test_the_dag_has_the_four_visible_steps_one_run_at_a_time_every_minute(told:
     }
     assert told["schedule"] == "* * * * *"
     assert (told["max_active_runs"], told["catchup"]) == (1, False)
-    assert told["retries"] == [2]
+    assert told["retries"] == [4]
     assert told["params"] == ["release"], "a form for manual triggers"
 
 

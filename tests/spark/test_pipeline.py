@@ -11,6 +11,7 @@ import pytest
 
 from etl.adapters import ledger, mart, postgres
 from etl.errors import Busy, GateFailed, TerminalError
+from etl.spark.microbatch import MicroBatch
 from etl.stack.generate import OrderConfig, arrive_late_customers, generate_orders
 from tests.conftest import Site, order
 from warehouse import star
@@ -41,6 +42,8 @@ DIRT: list[tuple[dict[str, Any] | bytes, str | None]] = [
      "unit_price_invalid"),
     (order(17, unit_price=-0.01), "unit_price_in_range"),
     (order(18, ordered_at="1819-02-28T00:00:00Z"), "ordered_at_not_too_old"),
+    (order(23, ordered_at="0000-01-01T00:00:00Z"), "ordered_at_not_too_old"),
+    (order(24, ordered_at="-0001-01-01T00:00:00Z"), "ordered_at_not_too_old"),
     (order(19, ordered_at=TOMORROW), "ordered_at_not_in_future"),
     (order(20, ordered_at="the day before yesterday"), "ordered_at_invalid"),
     (order(-21), "order_id_positive"),
@@ -173,6 +176,29 @@ def test_a_run_that_ends_after_the_decision_is_taken_up_without_deciding_again(
     assert site.rows(star.STAGING).count() == 3
     assert site.totals()["fact"] == 3
     assert {path.name for path in site.settings.archive.rglob("*.jsonl")} == {"a.jsonl", "b.jsonl"}
+
+
+def test_files_that_land_behind_a_broken_batch_are_a_batch_of_their_own(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.land("a.jsonl", order(1), order(2))
+
+    def dies(*_: object, **__: object) -> None:
+        raise ConnectionError("the server went away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MicroBatch, "_decide", dies)
+        with pytest.raises(ConnectionError):
+            site.decide()
+    site.land("b+c d.jsonl", order(1), order(2, quantity=9), order(3))
+    assert site.run() == "0", "Spark repeats the broken batch, and the run ends there"
+    assert site.run() == "1"
+    assert site.run() is None
+    facts = {row.order_id: row.quantity for row in site.rows(star.FACT_ORDERS).collect()}
+    assert facts == {1: 2, 2: 2, 3: 2}
+    totals = site.totals()
+    assert (totals["orders_landed"], totals["duplicates"], totals["quarantine"]) == (5, 1, 1)
+    assert {path.name for path in site.settings.archive.rglob("*.jsonl")} == {"a.jsonl", "b+c d.jsonl"}
 
 
 def test_a_load_that_ends_before_its_transaction_is_repeated_without_doubling(
