@@ -144,7 +144,12 @@ def start(service: Service, var: Path, keep: Sequence[int] = ()) -> Guarded:
         finally:
             os.close(control_read)
             os.close(status_write)
-        verdict, _, detail = answers.readline().decode().strip().partition(" ")
+        try:
+            verdict, _, detail = answers.readline().decode().strip().partition(" ")
+        except BaseException:  # interrupted before anybody knows of this guard: it ends with its pipe
+            os.close(control)
+            process.wait(timeout=service.grace_s + 10)
+            raise
     guarded = Guarded(service, process, control, int(detail) if verdict == "started" else -1)
     if verdict != "started":
         guarded.stop()
