@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
 frontstage := .venv/bin/frontstage
-not_fast := not spark and not stack and not browser
+not_fast := not spark and not stack and not browser and not slow
 compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-platform linux --generate-hashes \
 	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
 
@@ -37,7 +37,7 @@ test: ## Run all tests (ARGS="-k word" for some)
 	@exec $(python) -m pytest $(ARGS)
 
 .PHONY: test-fast
-test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser
+test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick
 	@exec $(python) -m pytest -m "$(not_fast)" $(ARGS)
 
 .PHONY: check

@@ -28,6 +28,8 @@ from etl.stack.processes import (
 )
 from etl.stack.watch import FORGIVEN, Kept, Watch
 
+pytestmark = pytest.mark.stack
+
 FAMILY = """
 import os, signal, sys, time
 from pathlib import Path

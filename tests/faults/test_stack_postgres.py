@@ -22,6 +22,8 @@ from etl.stack.environment import project_environment
 from etl.stack.postgres import check, dsn, embedded_postgres, tcp_dsn
 from etl.stack.processes import StackRunning, gone, locked, wait_until
 
+pytestmark = pytest.mark.stack
+
 HOLD = """
 from etl.settings import load
 from etl.stack.postgres import embedded_postgres

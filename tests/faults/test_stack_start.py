@@ -20,6 +20,8 @@ from etl.stack.processes import StackRunning, gone, locked, marked, wait_until
 from etl.stack.stack import Extra, Stack
 from etl.stack.state import state
 
+pytestmark = pytest.mark.stack
+
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:

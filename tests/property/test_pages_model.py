@@ -23,6 +23,8 @@ from etl.adapters.pages.store import PageStore
 from etl.adapters.pages.view import MasterPages
 from etl.adapters.pages.writer import PageSize
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SMALL = PublishConfig(size=PageSize(page_rows=64, segment_rows=128), sort_bytes=8_192)
 

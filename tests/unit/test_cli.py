@@ -13,6 +13,8 @@ import pytest
 from etl.settings import PROJECT
 from etl.stack.processes import marked
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = ["demo", "up", "down", "run", "status", "report", "doctor", "generate", "generate orders", "generate live"]
 
 

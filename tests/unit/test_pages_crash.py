@@ -19,6 +19,8 @@ from etl.adapters.pages.errors import PageDamaged
 from etl.adapters.pages.store import PageStore
 from tests.pages_samples import NOW, SMALL, contents, files_of, publish, refresh, row, table
 
+pytestmark = pytest.mark.slow
+
 BEFORE = [row(number) for number in range(0, 300, 2)]
 AFTER = [row(number) for number in range(0, 300, 2)] + [row(number) for number in range(300, 310)]
 STEPS = ("sync", "rename", "sync_folder", "remove")

@@ -22,6 +22,8 @@ from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable
 from etl.settings import load
 from etl.stack.postgres import embedded_postgres
 
+pytestmark = pytest.mark.slow
+
 TABLES = """
 drop schema if exists master cascade;
 create schema master;
