@@ -51,6 +51,11 @@ DIRT: list[tuple[dict[str, Any] | bytes, str | None]] = [
 ]  # fmt: skip
 
 
+def dies(*_: object, **__: object) -> None:
+    """Stands in for a call in the middle of which everything ends."""
+    raise ConnectionError("the server went away")
+
+
 def test_every_kind_of_dirt_ends_in_quarantine_with_its_reason_and_its_bytes(site: Site) -> None:
     site.land("dirt.jsonl", *[line for line, _ in DIRT], b"   ")
     assert site.run() == "0"
@@ -163,9 +168,6 @@ def test_a_run_that_ends_after_the_decision_is_taken_up_without_deciding_again(
 ) -> None:
     site.land("a.jsonl", order(1), order(2))
 
-    def dies(*_: object, **__: object) -> None:
-        raise ConnectionError("the server went away")
-
     with monkeypatch.context() as patch:
         patch.setattr(ledger.Ledger, "staged", dies)
         with pytest.raises(ConnectionError):
@@ -182,9 +184,6 @@ def test_files_that_land_behind_a_broken_batch_are_a_batch_of_their_own(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.land("a.jsonl", order(1), order(2))
-
-    def dies(*_: object, **__: object) -> None:
-        raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patch:
         patch.setattr(MicroBatch, "_decide", dies)
@@ -207,9 +206,6 @@ def test_a_load_that_ends_before_its_transaction_is_repeated_without_doubling(
     site.land("a.jsonl", order(1), order(2, quantity=-1), order(3, customer_id=77))
     batch = site.decide()
     site.steps.run("validate", "test", batch, None, str)
-
-    def dies(*_: object, **__: object) -> None:
-        raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patch:
         patch.setattr(mart, "commit", dies)

@@ -193,7 +193,7 @@ def test_refreshing_from_a_source_asks_it_from_where_the_store_is(store: PageSto
 
     class Source:
         def snapshot(self) -> object:
-            raise NotImplementedError
+            raise AssertionError("a refresh must not read the whole source")
 
         def changes(self, since: object) -> Changes:
             asked.append(since)

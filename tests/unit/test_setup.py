@@ -141,7 +141,7 @@ def test_an_old_java_home_is_named_because_spark_would_use_it(tree: Tree, tmp_pa
 
 
 def test_a_failed_download_says_what_to_do_and_leaves_no_stamp(tree: Tree) -> None:
-    nowhere = "http://127.0.0.1:9/simple"
+    nowhere = "http://127.0.0.1:9/"
     done = tree.run(PIP_INDEX_URL=nowhere, PIP_RETRIES="0", PIP_CONFIG_FILE=os.devnull)
     sentence = the_sentence(done)
     assert "could not be downloaded" in sentence
