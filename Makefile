@@ -31,10 +31,11 @@ down: ## Stop what `make up` started
 doctor: setup ## Check Java, jars, ports, disk, Postgres and Spark, one line each
 	@exec $(frontstage) doctor $(ARGS)
 
+# The properties draw the same examples every time here; `make test-fast` draws new ones.
 .PHONY: test
 test: ## Run all tests (ARGS="-k word" for some)
 	@bin/setup --with-browser
-	@exec $(python) -m pytest $(ARGS)
+	@exec $(python) -m pytest --hypothesis-profile=ci $(ARGS)
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick

@@ -62,6 +62,8 @@ class BatchId:
 
     def after(self) -> BatchId:
         """The retry pass that follows this batch when nothing new has landed."""
+        if self.retry + 1 == _RETRIES_PER_SEQUENCE:
+            raise TerminalError(f"batch {self} leaves no number for a further try; land an order to begin a new batch")
         return BatchId(self.sequence, self.retry + 1)
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from etl import errors
 from etl.errors import TerminalError
 from etl.model import BatchCounts, BatchId, JoinCounts
 
-batches = st.builds(BatchId, st.integers(0, 10**9), st.integers(0, 999_999))
+batches = st.builds(BatchId, st.integers(0, 10**9), st.integers(0, 999_998))  # the last retry has none after it
 
 
 @given(batches)
@@ -23,6 +23,11 @@ def test_a_batch_survives_its_number_and_its_name(batch: BatchId) -> None:
 def test_batches_order_as_their_numbers_do(one: BatchId, other: BatchId) -> None:
     assert (one < other) == (one.number < other.number)
     assert one < one.after() < BatchId(one.sequence + 1)
+
+
+def test_a_batch_has_room_for_a_million_tries_and_says_so_when_they_are_used_up() -> None:
+    with pytest.raises(TerminalError, match=r"batch 7\.999999 leaves no number"):
+        BatchId(7, 999_999).after()
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.", "-1", "1.2.3", "1e3", "٣"])
