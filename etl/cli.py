@@ -48,7 +48,7 @@ def demo(
     from etl.stack import demo as demonstration
 
     home = configuration.load().var / "demo"
-    places = {name: home / name for name in ("landing", "archive", "warehouse")}
+    places = {name: home / name for name in ("landing", "archive", "warehouse", "master_pages")}
     own = configuration.load(var=home, schedule="none", postgres_dsn=None, airflow_dsn=None, **places)
     size = demonstration.DemoSize(customers, products, orders, waves)
     with Teller() as teller:

@@ -31,7 +31,9 @@ PROJECT = Path(__file__).resolve().parents[1]
 """The checkout: where `dags/`, `sql/` and `warehouse/` are."""
 
 _LONGEST_SOCKET_PATH = 100  # the system allows 107 bytes
-Tactic = Literal["inlj", "cinlj"]
+Tactic = Literal["auto", "inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin"]
+Policy = Literal["tinylfu", "paper"]
+Store = Literal["pages", "postgres", "delta"]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -68,11 +70,34 @@ class Settings(BaseSettings):
     spark_shuffle_partitions: int = Field(2, ge=1, le=10_000, description="Partitions after a shuffle.")
     jars: Path = Field(Path("var/jars"), description="Folder of the pinned Delta jars.")
 
-    tactic: Tactic = Field("cinlj", description="How orders are joined with master data.")
-    front_stage_bytes: int = Field(
-        64 * 2**20, ge=64 * 2**10, description="Bound of the front stage of one worker, all masters together."
+    tactic: Tactic = Field("auto", description="How orders are joined with master data; `auto` chooses per batch.")
+    policy: Policy = Field("tinylfu", description="Which master rows the front stage keeps.")
+    budget_bytes: int = Field(
+        64 * 2**20,
+        ge=2**20,
+        description="Memory for the joins: of one worker, and of the front stage all of them share.",
     )
     lookup_rows: int = Field(5_000, ge=1, le=100_000, description="Keys asked of Postgres in one lookup.")
+    task_lookups: int | None = Field(
+        None, ge=1, description="Master rows one task may look up per batch; orders beyond are deferred, not lost."
+    )
+    task_pages: int | None = Field(
+        None, ge=1, description="Master pages one task may read per batch; orders beyond are deferred, not lost."
+    )
+    master_store: Store = Field(
+        "pages", description="Where joins read master data: published `pages`, or directly `postgres` or `delta`."
+    )
+    master_source: Literal["postgres", "delta"] = Field(
+        "postgres", description="Where master pages are published from."
+    )
+    master_follow: Literal["change_log", "updated_at"] = Field(
+        "change_log",
+        description="How changes in Postgres are followed; `updated_at` needs no trigger but sees no deletion.",
+    )
+    master_pages: Path = Field(Path("var/master"), description="Root of the published master pages.")
+    master_delta: Path = Field(
+        Path("var/master_delta"), description="Folder of the master tables that are kept in Delta."
+    )
 
     oldest_order: str = Field(
         "2000-01-01",
@@ -88,7 +113,7 @@ class Settings(BaseSettings):
     reports_kept: int = Field(200, ge=1, description="Run reports and Data Docs pages kept; older ones are removed.")
     disk_free_bytes: int = Field(2 * 2**30, ge=0, description="Free disk space below which nothing is started.")
 
-    @field_validator("var", "landing", "archive", "warehouse", "jars", mode="after")
+    @field_validator("var", "landing", "archive", "warehouse", "jars", "master_pages", "master_delta", mode="after")
     @classmethod
     def _absolute(cls, path: Path, info: Any) -> Path:
         home: Path = info.data.get("home", PROJECT)

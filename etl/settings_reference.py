@@ -41,7 +41,7 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Postgres", ("postgres_",)),
     ("Airflow", ("airflow_", "schedule")),
     ("Spark", ("spark_",)),
-    ("Joins", ("tactic", "front_stage_", "lookup_")),
+    ("Joins", ("tactic", "policy", "budget_", "lookup_", "task_", "master_")),
     ("Rules", ("oldest_order", "future_tolerance", "backlog_grace")),
 )
 _REST = "Other"

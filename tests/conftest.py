@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from etl import settings as configuration
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from etl.spark.steps import Steps
     from warehouse.star import DeltaTable
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("untimed")
 
 _NUMBERS = itertools.count(1)
 

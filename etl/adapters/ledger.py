@@ -39,6 +39,7 @@ class BatchRecord:
     seconds: dict[str, float]
     gate: dict[str, Any] | None
     freshness: dict[str, float] | None
+    engine: dict[str, Any]
 
 
 class Ledger:
@@ -127,6 +128,20 @@ class Ledger:
         since: datetime = self._one("waiting_since")["since"]
         return since
 
+    def shed(self) -> bool:
+        """Whether orders wait only because a batch had no room for them."""
+        (row,) = self._all(
+            "select exists(select from etl.order_claim where route = 'backlog' and reason = 'shed') as any"
+        )
+        return bool(row["any"])
+
+    def fared(self, batch: BatchId, engine: dict[str, Any]) -> None:
+        """Note how the joins of a batch fared, by master."""
+        self._execute(
+            "update etl.batch set engine = %(engine)s where batch = %(batch)s",
+            {"batch": batch.number, "engine": Json(engine)},
+        )
+
     def note_files(self, batch: BatchId, files: Iterable[LandedFile]) -> None:
         """Note which files a batch was read from."""
         rows = [(file.name, file.size, file.modified_ns, batch.number) for file in files]
@@ -210,4 +225,5 @@ def _record(row: dict[str, Any]) -> BatchRecord:
         seconds=row["seconds"],
         gate=row["gate"],
         freshness=row["freshness"],
+        engine=row["engine"],
     )

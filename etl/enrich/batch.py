@@ -45,6 +45,14 @@ class BatchBudget:
         read = (self.pages, metrics.cost.pages), (self.lookups, metrics.cost.lookups)
         return any(most is not None and used >= most for most, used in read)
 
+    def after(self, metrics: Metrics) -> BatchBudget:
+        """What is left once this much has been read."""
+        used = metrics.cost
+        return BatchBudget(
+            None if self.pages is None else max(0, self.pages - used.pages),
+            None if self.lookups is None else max(0, self.lookups - used.lookups),
+        )
+
 
 def join_batch(
     join: SemiStreamJoin,

@@ -15,6 +15,7 @@ from etl.enrich.auto import AutoTactic, Clock, TacticName
 from etl.enrich.calibrate import measure_units, profile_of
 from etl.enrich.cost import MasterProfile, UnitCosts
 from etl.enrich.errors import PortMissing, UnknownChoice
+from etl.enrich.front import Front
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
 from etl.enrich.inlj import IndexNestedLoop, InljConfig
@@ -75,7 +76,7 @@ def assemble(
     sources: Sources,
     budget_bytes: int,
     options: Options,
-    front_stage: FrontStage | None = None,
+    front_stage: Front | None = None,
     profile: MasterProfile | None = None,
 ) -> SemiStreamJoin:
     """The join of that name, all its parts within `budget_bytes`. `front_stage`: one that was kept."""
@@ -83,7 +84,7 @@ def assemble(
         raise UnknownChoice("join", name, JOINS)
     profile = profile or profile_of(sources.scan)
     names = _tactics(name, sources)
-    cached = name == "auto" or name.startswith("c")
+    cached = uses_front_stage(name)
     if name == "auto":  # whichever tactic follows, hits are the cheapest answers
         options = replace(options, front_share=max(options.front_share, _AUTO_FRONT_SHARE))
     sizes = {tactic: _size(tactic, budget_bytes, profile, options, cached=cached) for tactic in names}
@@ -95,6 +96,11 @@ def assemble(
             FrontStageConfig(front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s)
         )
     return SemiStreamJoin(front_stage if cached else None, tactic, options.shedding)
+
+
+def uses_front_stage(name: str) -> bool:
+    """Whether a join has a front stage: those with a "c" in front, and `auto`."""
+    return name == "auto" or name.startswith("c")
 
 
 def _tactics(name: str, sources: Sources) -> list[TacticName]:
@@ -158,7 +164,7 @@ def build(
     lookup: MasterLookup | None = None,
     scan: MasterScan | None = None,
     index: MasterIndex | None = None,
-    front_stage: FrontStage | None = None,
+    front_stage: Front | None = None,
     profile: MasterProfile | None = None,
     options: Options | None = None,
     **turned: object,

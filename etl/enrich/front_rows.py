@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from etl.enrich.errors import BudgetTooSmall
@@ -128,6 +129,14 @@ class FrontRows:
         np.add.at(self.frequency, hits, np.float32(1))
         self._since.tuples += tuples
         self._since.hits += len(hits)
+
+    def recall(self, keys: Keys, counts: I64, tuples: int) -> npt.NDArray[np.bool_]:
+        entry = self.index.find(keys)
+        inside = entry >= 0
+        self.frequency[entry[inside]] += counts[inside].astype(np.float32)
+        self._since.tuples += tuples
+        self._since.hits += int(counts[inside].sum())
+        return np.asarray(inside, bool)
 
     def told_apart(self, hits: I64) -> tuple[I64, I64]:
         order = np.arange(len(hits), dtype=np.int32)

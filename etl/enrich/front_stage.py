@@ -16,6 +16,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from etl.enrich.front_rows import KNOWN_ABSENT, LEAST_BYTES, MISS, STALE, FrontRows, FrontStageConfig
@@ -85,6 +86,12 @@ class FrontStage:
         """Counts the entries that answered, out of so many tuples."""
         if self._inner is not None:
             self._inner.record(hits, tuples)
+
+    def recall(self, keys: Keys, counts: I64, tuples: int) -> npt.NDArray[np.bool_]:
+        """Counts keys that others saw so many times, out of so many tuples. Tells which of them are inside."""
+        if self._inner is None:
+            return np.zeros(len(keys), bool)
+        return self._inner.recall(keys, counts, tuples)
 
     def told_apart(self, hits: I64) -> tuple[I64, I64]:
         """The distinct entries, and for each hit which of them it is."""

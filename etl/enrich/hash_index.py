@@ -40,6 +40,19 @@ class HashIndex:
         self._used = 0  # slots that are not EMPTY
         self.size = 0
 
+    @classmethod
+    def over(cls, lo: U64, hi: U64 | None, value: npt.NDArray[np.int32], size: int) -> HashIndex:
+        """An index over slots that exist already, mapped from a file for instance. For `find` only."""
+        index = cls.__new__(cls)
+        index._slots, index._lo, index._hi, index._value = len(value), lo, hi, value
+        index._used = index.size = size
+        return index
+
+    @property
+    def slots(self) -> tuple[U64, U64 | None, npt.NDArray[np.int32]]:
+        """The slots as arrays, for `over`."""
+        return self._lo, self._hi, self._value
+
     @property
     def nbytes(self) -> int:
         return self._lo.nbytes + self._value.nbytes + (0 if self._hi is None else self._hi.nbytes)

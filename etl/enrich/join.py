@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from etl.enrich.front_stage import KNOWN_ABSENT, MISS, STALE, FrontStage
+from etl.enrich.front import Front
+from etl.enrich.front_stage import KNOWN_ABSENT, MISS, STALE
 from etl.enrich.keys import I64, encode, plain, valid
 from etl.enrich.shedding import SheddingConfig, measure
 from etl.enrich.step import NO_TICKETS, Cost, Matches, Metrics, Step, StreamTuples, TacticStep, stacked
@@ -47,7 +48,7 @@ class _Round:
 class SemiStreamJoin:
     """Joins offered keys with master rows, step by step."""
 
-    def __init__(self, front_stage: FrontStage | None, tactic: Tactic, shedding: SheddingConfig | None = None) -> None:
+    def __init__(self, front_stage: Front | None, tactic: Tactic, shedding: SheddingConfig | None = None) -> None:
         self.front_stage = front_stage
         self.tactic = tactic
         self.shedding = shedding or SheddingConfig()

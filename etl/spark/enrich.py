@@ -1,113 +1,205 @@
 """The partition runner: hands a partition's Arrow batches to the join engine, one join per master.
 
-    rows ──▶ mapInArrow ──▶ rows + customer struct, customer_hit + product struct, product_hit
+    rows ──▶ mapInArrow ──▶ rows + customer struct, customer_hit + product struct, product_hit + shed
+                 │
+                 └─ accumulator ──▶ driver: what was wanted, and how the joins fared
 
 Only candidates are joined; refused lines and duplicates pass through untouched. There is no shuffle by key: every
-task reads the same pinned master version. Front stages outlive the task, because Python workers are reused; they are
-keyed by master, version and configuration, so a worker can never answer from an older master.
+task maps the same pages and the same front stage, so a hot key cannot overload one task.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from etl.adapters.postgres_lookup import PinnedMaster, PostgresLookup
-from etl.enrich.batch import BatchResult, build, join_batch
-from etl.enrich.front_stage import FrontStage
+from etl.adapters import front_stage_file
+from etl.adapters.front_stage_file import FrontStageDamaged
+from etl.adapters.masters import PinnedMaster
+from etl.enrich.auto import AutoTactic
+from etl.enrich.batch import SHED, BatchBudget, BatchResult, JoinName, build, join_batch
+from etl.enrich.build import uses_front_stage
+from etl.enrich.cost import UnitCosts
 from etl.enrich.join import SemiStreamJoin
-from etl.settings import Tactic
+from etl.enrich.shared_front import HotRows, SharedFront
+from etl.spark.engine_notes import MasterNotes, Notes
 
-_FRONT_STAGES: dict[str, tuple[tuple[object, ...], FrontStage]] = {}
-"""By master table, the newest front stage of this worker and what it was made for."""
+SHED_FLAG = "shed"
+
+_HOT: dict[Path, tuple[str, int, HotRows]] = {}
+"""By file, the front stage this worker has mapped: whose rows, and which file exactly."""
+
+_UNITS: dict[tuple[str, str], UnitCosts] = {}
+"""By master and store, what reading costs this worker; measured once, then corrected by every batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterJoin:
+    """One master, and the front stage that stands before it."""
+
+    pinned: PinnedMaster
+    front_stage: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EnrichPlan:
     """All a worker needs to know. It travels inside the serialized function, never through logs."""
 
-    dsn: str
-    masters: tuple[PinnedMaster, ...]
-    tactic: Tactic
-    front_stage_bytes: int
-    lookup_rows: int
+    joins: tuple[MasterJoin, ...]
+    tactic: JoinName
+    budget_bytes: int  # of one worker, all masters together
+    lookups: int | None = None  # that one task may make per master; None: as many as it takes
+    pages: int | None = None
+    lookup_tuples: int = 65_536
 
     def __repr__(self) -> str:
-        return f"EnrichPlan({self.tactic}, {[pinned.master.name for pinned in self.masters]})"
+        return f"EnrichPlan({self.tactic}, {[join.pinned.master.name for join in self.joins]})"
 
 
-def enrich(rows: DataFrame, plan: EnrichPlan) -> DataFrame:
-    """Add one struct and one hit flag per master; both NULL for rows that are not candidates."""
+def enrich(rows: DataFrame, plan: EnrichPlan, notes: Accumulator[Notes] | None = None) -> DataFrame:
+    """Add one struct and one hit flag per master; both NULL for rows that are not candidates. Then `shed`."""
     fields = list(rows.schema.fields)
-    for pinned in plan.masters:
-        columns = pa.schema([pinned.schema.field(name) for name in pinned.master.columns])
-        fields.append(StructField(pinned.master.name, from_arrow_schema(columns)))
-        fields.append(StructField(f"{pinned.master.name}_hit", BooleanType()))
-    return rows.mapInArrow(partial(_enrich_partition, plan), StructType(fields))
+    for join in plan.joins:
+        master, schema = join.pinned.master, join.pinned.schema
+        columns = pa.schema([schema.field(name) for name in master.columns])
+        fields.append(StructField(master.name, from_arrow_schema(columns)))
+        fields.append(StructField(f"{master.name}_hit", BooleanType()))
+    fields.append(StructField(SHED_FLAG, BooleanType()))
+    return rows.mapInArrow(partial(_enrich_partition, plan, notes), StructType(fields))
 
 
-def _enrich_partition(plan: EnrichPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    with ExitStack() as open_lookups:
-        joins: dict[str, SemiStreamJoin] = {}
+def _enrich_partition(
+    plan: EnrichPlan, notes: Accumulator[Notes] | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    with ExitStack() as opened:
+        runs: dict[str, _Run] = {}
         for batch in batches:
-            if not joins:  # an empty partition opens no connection
-                joins = {pinned.master.name: _join(plan, pinned, open_lookups) for pinned in plan.masters}
-            yield _enrich_batch(plan, joins, batch)
+            if not runs:  # an empty partition opens nothing
+                runs = {join.pinned.master.name: _Run(plan, join, opened) for join in plan.joins}
+            yield _enrich_batch(runs, batch)
+        if notes is not None and runs:
+            notes.add({name: run.notes() for name, run in runs.items()})
 
 
-def _join(plan: EnrichPlan, pinned: PinnedMaster, open_lookups: ExitStack) -> SemiStreamJoin:
-    lookup = open_lookups.enter_context(PostgresLookup(plan.dsn, pinned, plan.lookup_rows))
-    made_for = (plan.tactic, plan.front_stage_bytes, pinned.version, pinned.schema)
-    known, front_stage = _FRONT_STAGES.get(pinned.master.table, (None, None))
-    join = build(
-        plan.tactic,
-        lookup=lookup,
-        budget_bytes=plan.front_stage_bytes // len(plan.masters),
-        front_stage=front_stage if known == made_for else None,
-        lookup_tuples=plan.lookup_rows,
-    )
-    if join.front_stage is not None:
-        _FRONT_STAGES[pinned.master.table] = (made_for, join.front_stage)
-    return join
+class _Run:
+    """One master's join in one task."""
+
+    def __init__(self, plan: EnrichPlan, join: MasterJoin, opened: ExitStack) -> None:
+        self.pinned, self._plan = join.pinned, plan
+        ports = opened.enter_context(join.pinned.open())
+        self._units_of = (join.pinned.master.table, type(join.pinned.place).__name__)
+        self._front = SharedFront(_hot(join)) if uses_front_stage(plan.tactic) else None
+        self.join: SemiStreamJoin = build(
+            plan.tactic,
+            lookup=ports,
+            scan=ports,
+            index=ports,
+            budget_bytes=plan.budget_bytes // len(plan.joins),
+            front_stage=self._front,
+            lookup_tuples=plan.lookup_tuples,
+            units=_UNITS.get(self._units_of),
+            clock=time.perf_counter,
+        )
+        self._left = BatchBudget(plan.pages, plan.lookups)
+        self._notes = MasterNotes()
+
+    def answer(self, keys: pa.Array) -> BatchResult:
+        result = join_batch(self.join, keys, now=time.monotonic(), budget=self._left)
+        self._left = self._left.after(result.metrics)
+        self._notes = self._notes.after(result.metrics, self._chosen())
+        return result
+
+    def notes(self) -> MasterNotes:
+        """What the driver should know, once the partition is done."""
+        if isinstance(self.join.tactic, AutoTactic):
+            _UNITS[self._units_of] = self.join.tactic.units
+        return self._notes.with_learned(None if self._front is None else self._front.told())
+
+    def _chosen(self) -> str:
+        tactic = self.join.tactic
+        chosen = tactic.choice if isinstance(tactic, AutoTactic) else None
+        return self._plan.tactic if chosen is None else chosen.name
 
 
-def _enrich_batch(plan: EnrichPlan, joins: Mapping[str, SemiStreamJoin], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _hot(join: MasterJoin) -> HotRows | None:
+    """The shared rows, if the file has those of the pinned version."""
+    path = join.front_stage
+    if path is None:
+        return None
+    try:
+        made = path.stat().st_mtime_ns
+        known = _HOT.get(path)
+        if known is None or known[:2] != (join.pinned.rows_id, made):
+            hot, belongs = front_stage_file.load(path, verify=False)
+            known = (belongs.rows_id, made, hot)
+            _HOT[path] = known
+    except (OSError, FrontStageDamaged):
+        return None
+    return known[2] if known[0] == join.pinned.rows_id else None
+
+
+def _enrich_batch(runs: Mapping[str, _Run], batch: pa.RecordBatch) -> pa.RecordBatch:
+    candidate = _candidates(batch)
+    shed = np.zeros(batch.num_rows, bool)
+    columns, fields = list(batch.columns), list(batch.schema)
+    for name, run in runs.items():
+        keys = batch.column(run.pinned.master.key)
+        result = run.answer(keys if candidate is None else keys.filter(pa.array(candidate)))
+        position, hit = _spread(result.position, candidate, -1), _spread(result.hit, candidate, False)
+        shed |= position == SHED
+        columns += [_struct(run.pinned, result.master, position), pa.array(hit, mask=_not(candidate))]
+        fields += [pa.field(name, columns[-2].type), pa.field(f"{name}_hit", pa.bool_())]
+    columns.append(pa.array(shed, mask=_not(candidate)))
+    fields.append(pa.field(SHED_FLAG, pa.bool_()))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _candidates(batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
+    """Which rows are joined; None: all of them."""
+    if "verdict" not in batch.schema.names:
+        return None
     candidate = pc.equal(batch.column("verdict"), "candidate").to_numpy(zero_copy_only=False)
-    for pinned in plan.masters:
-        keys = batch.column(pinned.master.key).filter(pa.array(candidate))
-        result = join_batch(joins[pinned.master.name], keys)
-        batch = batch.append_column(pinned.master.name, _struct(pinned, result, candidate))
-        batch = batch.append_column(f"{pinned.master.name}_hit", _hits(result, candidate))
-    return batch
+    return None if candidate.all() else candidate
 
 
-def _struct(pinned: PinnedMaster, result: BatchResult, candidate: np.ndarray) -> pa.StructArray:
-    position = np.full(len(candidate), -1, dtype=np.int64)
-    position[candidate] = result.position
+def _not(candidate: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_] | None:
+    return None if candidate is None else ~candidate
+
+
+def _spread(values: npt.NDArray[Any], candidate: npt.NDArray[np.bool_] | None, rest: object) -> npt.NDArray[Any]:
+    """Values of the candidates, in the places of all rows."""
+    if candidate is None:
+        return values
+    spread = np.full(len(candidate), rest, values.dtype)
+    spread[candidate] = values
+    return spread
+
+
+def _struct(pinned: PinnedMaster, master: pa.Table, position: npt.NDArray[np.int64]) -> pa.StructArray:
     absent = position < 0
-    where = pa.array(position, mask=absent)
-    master = result.master if result.master.num_rows else pinned.schema.empty_table()
+    missing = bool(absent.any())
+    where = pa.array(position, mask=absent) if missing else pa.array(position)
+    rows = master if master.num_rows else pinned.schema.empty_table()
     names = list(pinned.master.columns)
-    columns = [_take(master[name], where) for name in names]
+    columns = [_take(rows[name], where) for name in names]
     fields = [pinned.schema.field(name) for name in names]
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(absent))
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(absent) if missing else None)
 
 
 def _take(column: pa.ChunkedArray, where: pa.Array) -> pa.Array:
     taken = column.take(where)
     return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
-
-
-def _hits(result: BatchResult, candidate: np.ndarray) -> pa.Array:
-    hit = np.zeros(len(candidate), dtype=bool)
-    hit[candidate] = result.hit
-    return pa.array(hit, mask=~candidate)

@@ -17,15 +17,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from etl.adapters import postgres_lookup
 from etl.adapters.delta import Warehouse
 from etl.adapters.ledger import Ledger
-from etl.adapters.postgres_lookup import PinnedMaster
+from etl.adapters.masters import PinnedMaster, versions_of
 from etl.ingest import dedupe, landing, parse
-from etl.model import BatchCounts, BatchId, JoinCounts
+from etl.model import BatchCounts, BatchId, JoinCounts, Say
 from etl.settings import Settings
 from etl.spark.claims import still_waiting, with_claims
-from etl.spark.enrich import EnrichPlan, enrich
+from etl.spark.engine import Engine
+from etl.spark.engine_notes import collector
+from etl.spark.enrich import enrich
 from etl.spark.load import staged
 from etl.validate import route, rules
 from warehouse import star
@@ -46,9 +47,11 @@ class MicroBatch:
     ledger: Ledger
     settings: Settings
     contract: Contract
+    engine: Engine
     dsn: str = field(repr=False)
     run_id: str
     clock: Clock
+    say: Say
 
     def next(self) -> BatchId | None:
         """Decide the next batch: what has landed, or else what waited and can go on now. None when there is neither."""
@@ -150,14 +153,16 @@ class MicroBatch:
         return batch if self._decide(batch, None) else None
 
     def _waiting(self, masters: Iterable[PinnedMaster], now: datetime) -> DataFrame | None:
-        """The orders worth another try: none while the masters are what they were when these orders missed."""
+        """The orders worth another try: none while the masters are what they were when these orders missed.
+
+        Orders that were shed missed nothing but time; they are tried again by the next batch, whatever it is.
+        """
         batches = self.ledger.waiting()
         last = self.ledger.last()
-        versions = {pinned.master.name: pinned.version for pinned in masters}
         if not batches or last is None:
             return None
         impatient = self.ledger.waiting_since() < now - self.settings.backlog_grace
-        if last.master_versions == versions and not impatient:
+        if last.master_versions == versions_of(masters) and not impatient and not self.ledger.shed():
             return None
         stored = self.warehouse.read(star.BACKLOG).where(F.col("batch").isin(batches))
         return still_waiting(stored, self.dsn)
@@ -167,21 +172,14 @@ class MicroBatch:
     def _decide(self, batch: BatchId, orders: DataFrame | None, files: Sequence[landing.LandedFile] = ()) -> bool:
         """Stage the batch in one commit. False, and no commit, when there is nothing to decide."""
         now = self.clock()
-        with postgres_lookup.exported_snapshot(self.dsn, self.contract.masters) as pinned:
-            masters = tuple(pinned.values())
-            waiting = self._waiting(masters, now)
-            rows = self._candidates(orders, waiting, now)
+        with self.engine.pinned(str(batch), now, self.say) as masters:
+            rows = self._candidates(orders, self._waiting(masters, now), now)
             if rows is None:
                 return False
-            plan = EnrichPlan(
-                self.dsn,
-                masters,
-                self.settings.tactic,
-                self.settings.front_stage_bytes,
-                self.settings.lookup_rows,
-            )
-            enriched = enrich(rows, plan)
-            decided = route.decide(enriched, list(pinned), now, self.settings.backlog_grace).withColumns(
+            notes = collector(self.warehouse.spark.sparkContext)
+            enriched = enrich(rows, self.engine.plan(masters), notes)
+            names = [one.master.name for one in masters]
+            decided = route.decide(enriched, names, now, self.settings.backlog_grace).withColumns(
                 {
                     "batch": F.lit(batch.number).cast("bigint"),
                     **{f"{one.master.name}_version": F.lit(one.version).cast("bigint") for one in masters},
@@ -189,7 +187,7 @@ class MicroBatch:
             )
             if orders is None and decided.isEmpty():
                 return False
-            versions = {one.master.name: one.version for one in masters}
+            versions = versions_of(masters)
             note = {
                 "batch": batch.number,
                 "run_id": self.run_id,
@@ -198,8 +196,10 @@ class MicroBatch:
                 "files": [file.name for file in files],
             }
             self.warehouse.append(decided, star.STAGING, batch, json.dumps(note))
+            self.engine.learn(masters, notes.value)
         self.ledger.note_files(batch, files)  # before the batch itself: `settle` looks for batches only
         self.ledger.staged(batch, self.run_id, now, self._counts(batch), versions)
+        self.ledger.fared(batch, {name: told.as_json() for name, told in notes.value.items()})
         return True
 
     def _candidates(self, orders: DataFrame | None, waiting: DataFrame | None, now: datetime) -> DataFrame | None:
@@ -242,6 +242,7 @@ def count(rows: DataFrame, contract: Contract) -> BatchCounts:
         "duplicates": routed == "duplicate",
         "backlog_added": routed == "backlog",
         "backlog_resolved": F.col("from_backlog"),
+        "shed": (routed == "backlog") & F.array_contains("reasons", route.SHED),
     }
     for name in masters:
         sums[f"{name}_probes"] = F.col(f"{name}_hit").isNotNull()
@@ -252,7 +253,7 @@ def count(rows: DataFrame, contract: Contract) -> BatchCounts:
     totals = rows.agg(*[F.count_if(condition).alias(name) for name, condition in sums.items()]).head()
     assert totals is not None, "an aggregate has one row"
     return BatchCounts(
-        **{name: totals[name] for name in list(sums)[:6]},
+        **{name: totals[name] for name in list(sums)[:7]},
         reasons={reason: totals[f"reason {reason}"] for reason in reasons if totals[f"reason {reason}"]},
         joins={name: _join_counts(totals, name) for name in masters},
     )

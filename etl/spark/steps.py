@@ -22,6 +22,7 @@ from etl.adapters import ledger, postgres
 from etl.adapters.delta import Warehouse, only_writer
 from etl.adapters.gate import Gate
 from etl.adapters.ledger import BatchRecord, Writer
+from etl.adapters.masters import masters_of
 from etl.errors import GateFailed, TerminalError
 from etl.ingest import landing
 from etl.model import BatchId, Say, Step
@@ -29,6 +30,7 @@ from etl.report.folder import history, write
 from etl.report.model import Sample
 from etl.settings import Settings
 from etl.spark import load as loading
+from etl.spark.engine import Engine
 from etl.spark.microbatch import MicroBatch, bounds
 from etl.spark.report import compose
 from warehouse import contract as contracts
@@ -77,9 +79,7 @@ class Steps:
         """Decide the next batch, or find the one that still waits to be loaded."""
         began = time.monotonic()
         with self._writing(run_id) as writer:
-            work = MicroBatch(
-                self._warehouse, writer.ledger, self.settings, contracts.load(), self.dsn, run_id, self.clock
-            )
+            work = self._micro_batch(writer, run_id, say)
             work.settle()
             if release:
                 writer.ledger.release(BatchId.parse(release))
@@ -96,6 +96,11 @@ class Steps:
             record = writer.ledger.get(batch)
         say(f"batch {batch}: {_sentence(record)}")
         return _told(record)
+
+    def _micro_batch(self, writer: Writer, run_id: str, say: Say) -> MicroBatch:
+        contract, own = contracts.load(), self.settings
+        engine = Engine(masters_of(own, contract.masters, self.dsn), own, folder=own.var / "front-stage")
+        return MicroBatch(self._warehouse, writer.ledger, own, contract, engine, self.dsn, run_id, self.clock, say)
 
     def validate(self, batch: BatchId, say: Say) -> dict[str, Any]:
         """Hold the batch unless the gate passes it or a person has released it."""

@@ -3,6 +3,7 @@
 refused ─────────────────────────────▶ quarantined
 duplicate ───────────────────────────▶ duplicate
 candidate ─┬─ every master row found ─▶ accepted
+           ├─ was shed ───────────────▶ backlog      (waits for a batch with more room)
            ├─ one is missing ─────────▶ backlog      (waits for the master row)
            └─ … for longer than grace ▶ quarantined  (reason unknown_<master>)
 """
@@ -15,12 +16,19 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+SHED = "shed"
+"""The flag of orders a join deferred under overload, and their reason in the backlog."""
+
 
 def decide(enriched: DataFrame, masters: Sequence[str], decided_at: datetime, grace: timedelta) -> DataFrame:
     """Add `route` and complete `reasons`; orders that still wait yield no second row."""
     candidate = F.col("verdict") == "candidate"
+    shed = candidate & F.col(SHED)
     unknown = F.array_compact(
-        F.array(*[F.when(candidate & F.col(name).isNull(), F.lit(f"unknown_{name}")) for name in masters])
+        F.array(
+            F.when(shed, F.lit(SHED)),
+            *[F.when(candidate & ~shed & F.col(name).isNull(), F.lit(f"unknown_{name}")) for name in masters],
+        )
     )
     routed = enriched.withColumn("unknown", unknown).withColumns(
         {
@@ -30,7 +38,7 @@ def decide(enriched: DataFrame, masters: Sequence[str], decided_at: datetime, gr
         }
     )
     return routed.where(~(F.col("from_backlog") & (F.col("route") == "backlog"))).drop(
-        "unknown", "verdict", "waiting_since"
+        "unknown", "verdict", "waiting_since", SHED
     )
 
 
@@ -39,6 +47,6 @@ def _route(patience_ends: Column) -> Column:
         F.when(F.col("verdict") == "refused", "quarantined")
         .when(F.col("verdict") == "duplicate", "duplicate")
         .when(F.size("unknown") == 0, "accepted")
-        .when(F.col("waiting_since") < patience_ends, "quarantined")
+        .when((F.col("waiting_since") < patience_ends) & ~F.col(SHED), "quarantined")
         .otherwise("backlog")
     )

@@ -34,7 +34,7 @@ def test_variables_win_over_the_file_and_the_file_over_defaults(
         ("FRONTSTAGE_NONSENSE", "1", "docs/configuration.md"),
         ("FRONTSTAGE_AIRFLOW_PORT", "eighty", "airflow_port='eighty'"),
         ("FRONTSTAGE_AIRFLOW_PORT", "0", "greater than or equal to 1"),
-        ("FRONTSTAGE_TACTIC", "magic", "'inlj' or 'cinlj'"),
+        ("FRONTSTAGE_TACTIC", "magic", "'auto', 'inlj', 'cinlj'"),
         ("FRONTSTAGE_SCHEDULE", "sometimes", "schedule='sometimes'"),
     ],
 )

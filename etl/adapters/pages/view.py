@@ -10,7 +10,7 @@ than `page_rows` rows of any one run, wherever new keys cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -56,6 +56,23 @@ class MasterPages:
     def rows_version(self) -> int:
         """Equal numbers mean equal rows: what caches of rows go by."""
         return self.manifest.rows_version
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What this version is made of; `touched` tells versions apart by it."""
+        return tuple(run.entry.name for run in self.runs)
+
+    def touched(self, keys: pa.Array, since: Collection[str]) -> codes.Mask | None:
+        """Which keys may have other rows than in a version made of the parts `since`; None: it cannot be told."""
+        newer = [run for run in self.runs if run.entry.name not in since]
+        if any(not run.entry.is_overlay for run in newer):
+            return None
+        wanted = self.shape.codes_of_keys(keys)
+        order = codes.argsort(wanted)
+        ordered, seen = codes.take(wanted, order), np.zeros(len(keys), np.bool_)
+        for run in newer:
+            seen[order] |= run.find(ordered).found
+        return seen
 
     def size(self, wanted: PageSize) -> PageSize:
         """How to cut rows that join this version: its pages stay as large as its base has them."""

@@ -1,0 +1,82 @@
+"""Our side of the comparison: the pipeline's own partition runner on published pages, nothing special for the bench."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from etl.adapters.front_stage_keeper import FrontStageKeeper
+from etl.adapters.masters import PagesPlace, PinnedMaster, page_store
+from etl.enrich.build import uses_front_stage
+from etl.enrich.front_stage import FrontStageConfig
+from etl.spark.engine_notes import MasterNotes, collector
+from etl.spark.enrich import EnrichPlan, MasterJoin, enrich
+from warehouse.contract import Master
+
+_FRONT_SHARE = 0.6  # as in the pipeline
+_WORKERS = 2
+
+
+class Ours:
+    """Joins orders with one master in pages. `budget_bytes` is for everything: the front stage and all workers."""
+
+    def __init__(self, spark: SparkSession, pages_root: Path, key: str, budget_bytes: int) -> None:
+        self._spark, self._budget = spark, budget_bytes
+        store = page_store(pages_root)
+        self._number = store.pin("bench", datetime.now(UTC))
+        with store.open(self._number) as view:
+            columns, schema, self._rows_id = view.columns, view.schema, view.parts[0]
+        master = Master("master", "bench.master", key, columns)
+        self._pinned = PinnedMaster(master, 1, self._rows_id, schema, PagesPlace(store.root, self._number, columns))
+        self._store, self._folder = store, pages_root.parent / "front-stages"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._keepers: dict[str, FrontStageKeeper] = {}
+        self._notes: dict[str, MasterNotes] = {}
+        self._collector = collector(spark.sparkContext)
+
+    def join(self, orders: DataFrame, tactic: str) -> DataFrame:
+        """Orders with the columns of their master row."""
+        self._collector = collector(self._spark.sparkContext)
+        plan = EnrichPlan(
+            (MasterJoin(self._pinned, self._ready(tactic)),),
+            tactic,  # type: ignore[arg-type]
+            int(self._budget * (1 - _FRONT_SHARE)) // _WORKERS,
+        )
+        return enrich(orders, plan, self._collector).drop("master_hit", "shed")
+
+    def settle(self, tactic: str) -> None:
+        """What the pipeline does between batches: the front stage learns what the tasks wanted."""
+        told = self._collector.value.get("master")
+        if told is None:
+            return
+        self._notes[tactic] = told
+        if told.learned is not None:
+            with self._pinned.open() as ports:
+                self._keeper(tactic).learn(told.learned, ports)
+
+    def hit_ratio(self, tactic: str) -> float:
+        """Share of the last batch that the front stage answered."""
+        return self._notes[tactic].metrics.hit_ratio if tactic in self._notes else 0.0
+
+    def memory_bytes(self, tactic: str) -> int:
+        """Anonymous memory of the engine: what the workers' joins hold, and the front stage in the driver."""
+        held = self._keepers[tactic].nbytes if tactic in self._keepers else 0
+        return held + (self._notes[tactic].state_bytes if tactic in self._notes else 0)
+
+    def close(self) -> None:
+        self._store.unpin("bench")
+
+    def _ready(self, tactic: str) -> Path | None:
+        if not uses_front_stage(tactic):
+            return None
+        with self._pinned.open() as ports:
+            return self._keeper(tactic).ready(ports, self._rows_id)
+
+    def _keeper(self, tactic: str) -> FrontStageKeeper:
+        if tactic not in self._keepers:
+            config = FrontStageConfig(int(self._budget * _FRONT_SHARE))
+            self._keepers[tactic] = FrontStageKeeper(self._folder / f"{tactic}.front-stage", config)
+        return self._keepers[tactic]

@@ -1,0 +1,117 @@
+"""The front stage as a file: written whole, checked by sums, and mapped by every worker.
+
+    magic │ length, crc32 of the header │ header (JSON) │ index lanes │ index values │ frequencies │ rows (Arrow IPC)
+
+The parts are laid out as they are used, so that opening costs nothing that grows with the rows. The header names the
+rows of the master that these are. It is a cache: it is not synced to disk, and whatever is wrong with it is
+found by its sums and answered by starting empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.enrich.hash_index import HashIndex
+from etl.enrich.shared_front import HotRows
+from etl.errors import TerminalError
+
+_MAGIC = b"FSHOT\x00\x00\x01"
+_HEAD = struct.Struct("<8sII")
+_ALIGN = 64
+
+
+class FrontStageDamaged(TerminalError):
+    """The file is not what was written. Nobody sees this: who meets it starts with an empty front stage."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(path, what)
+        self.path, self.what = path, what
+
+    def __str__(self) -> str:
+        return f"front stage {self.path.name} is damaged ({self.what}); it is rebuilt from the master"
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Which rows of the master these are: their name, and the parts of the store they were read from."""
+
+    rows_id: str
+    parts: tuple[str, ...] = ()
+
+
+def save(path: Path, hot: HotRows, belongs: Belonging) -> None:
+    """Put the rows in place of whatever the file holds; who has it open keeps what it has."""
+    lo, hi, value = hot.index.slots
+    parts: dict[str, Any] = {"lo": lo, "value": value, "frequency": hot.frequency, "rows": _ipc(hot.rows)}
+    if hi is not None:
+        parts["hi"] = hi
+    buffers = {name: memoryview(part).cast("B") for name, part in parts.items()}
+    header = json.dumps({**asdict(belongs), "size": hot.rows.num_rows, "buffers": _placed(buffers)}).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    building = path.with_name(f".{path.name}.{os.getpid()}")
+    with building.open("wb") as file:
+        file.write(_HEAD.pack(_MAGIC, len(header), zlib.crc32(header)))
+        file.write(header)
+        for buffer in buffers.values():
+            file.write(bytes(-file.tell() % _ALIGN))
+            file.write(buffer)
+    building.rename(path)
+
+
+def _placed(buffers: dict[str, memoryview]) -> dict[str, list[int]]:
+    """Where each part lies behind the header, how long it is, and its sum."""
+    placed, at = {}, 0
+    for name, buffer in buffers.items():
+        placed[name] = [at, len(buffer), zlib.crc32(buffer)]
+        at += -(-len(buffer) // _ALIGN) * _ALIGN
+    return placed
+
+
+def _ipc(rows: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return sink.getvalue()
+
+
+def load(path: Path, *, verify: bool) -> tuple[HotRows, Belonging]:
+    """The rows, mapped, and what they belong to. `verify` reads every byte once."""
+    data = _mapped(path)
+    header, start = _header(data, path)
+    parts = {name: data[start + at : start + at + size] for name, (at, size, _) in header["buffers"].items()}
+    for name, (_, size, crc) in header["buffers"].items():
+        if parts[name].size != size or (verify and zlib.crc32(parts[name]) != crc):
+            raise FrontStageDamaged(path, f"its {name} are not what was written")
+    lanes = {name: np.frombuffer(parts[name], np.uint64) for name in ("lo", "hi") if name in parts}
+    value = np.frombuffer(parts["value"], np.int32)
+    index = HashIndex.over(lanes["lo"], lanes.get("hi"), value, header["size"])
+    rows = pa.ipc.open_file(parts["rows"]).read_all()
+    hot = HotRows(rows, np.frombuffer(parts["frequency"], np.int64), index)
+    return hot, Belonging(header["rows_id"], tuple(header["parts"]))
+
+
+def _mapped(path: Path) -> pa.Buffer:
+    with pa.memory_map(str(path)) as file:
+        if file.size() < _HEAD.size:
+            raise FrontStageDamaged(path, "it is cut short")
+        return file.read_buffer()
+
+
+def _header(data: pa.Buffer, path: Path) -> tuple[dict[str, Any], int]:
+    magic, length, crc = _HEAD.unpack(data[: _HEAD.size].to_pybytes())
+    body = data[_HEAD.size : _HEAD.size + length].to_pybytes()
+    if magic != _MAGIC:
+        raise FrontStageDamaged(path, "it is no front stage of this format")
+    if zlib.crc32(body) != crc:
+        raise FrontStageDamaged(path, "its header is not what was written")
+    start = _HEAD.size + length
+    return json.loads(body), start + -start % _ALIGN

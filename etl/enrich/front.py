@@ -1,0 +1,39 @@
+"""What a join asks of its front stage.
+
+`FrontStage` answers and learns by itself; `SharedFront` answers from rows that many share.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from etl.enrich.front_stage import FrontStageCounts
+from etl.enrich.keys import I64, Keys
+
+
+class Front(Protocol):
+    """Probed before the tactic; told what the tactic found."""
+
+    counts: FrontStageCounts
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def threshold(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def probe(self, keys: Keys, now: float | None = None) -> I64: ...
+
+    def record(self, hits: I64, tuples: int) -> None: ...
+
+    def told_apart(self, hits: I64) -> tuple[I64, I64]: ...
+
+    def rows(self, entries: I64) -> pa.Table: ...
+
+    def learn(self, rows: pa.Table, frequency: I64) -> None: ...
+
+    def learn_absent(self, keys: Keys, now: float | None) -> None: ...

@@ -1,0 +1,79 @@
+"""What joins learn about keys while they run, in a bounded form that can travel.
+
+Many workers join parts of one stream. Each notes which keys it had to ask the master for, and how often; the notes
+are added up and whoever keeps the front stage admits the most wanted. Only the most frequent keys are noted, so a
+note's size does not grow with the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from etl.enrich.keys import I64, distinct, encode, plain
+
+MOST_KEYS = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Keys with the number of tuples that wanted them; `tuples` counts all that were joined."""
+
+    keys: pa.Array
+    counts: I64
+    tuples: int = 0
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __add__(self, other: Learned) -> Learned:
+        return total([self, other])
+
+
+def total(parts: list[Learned], most: int = MOST_KEYS) -> Learned:
+    """Several notes as one, cut to the `most` wanted keys."""
+    tuples = sum(part.tuples for part in parts)
+    told = [part for part in parts if len(part)]
+    if not told:
+        return Learned(parts[0].keys, parts[0].counts, tuples)
+    keys = pa.concat_arrays([part.keys for part in told])
+    counts = np.concatenate([part.counts for part in told])
+    if len(told) > 1:
+        groups = distinct(encode(keys))
+        counts = np.bincount(groups.codes, weights=counts).astype(np.int64)
+        keys = keys.take(pa.array(groups.first))
+    return _cut(Learned(keys, counts, tuples), most)
+
+
+def _cut(learned: Learned, most: int) -> Learned:
+    if len(learned) <= most:
+        return learned
+    order = np.argpartition(-learned.counts, most - 1)[:most]
+    return Learned(learned.keys.take(pa.array(order)), learned.counts[order], learned.tuples)
+
+
+class Notebook:
+    """Collects what is learned, pruning now and then so that it stays bounded."""
+
+    def __init__(self, most: int = MOST_KEYS) -> None:
+        self._most = most
+        self._parts: list[Learned] = []
+        self._size = 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.keys.nbytes + part.counts.nbytes for part in self._parts)
+
+    def note(self, keys: pa.Array | pa.ChunkedArray, counts: I64, tuples: int = 0) -> None:
+        """Keys, each once, and how many tuples wanted each."""
+        self._parts.append(Learned(plain(keys), counts, tuples))
+        self._size += len(counts)
+        if self._size > 4 * self._most:
+            self._parts = [total(self._parts, self._most)]
+            self._size = len(self._parts[0])
+
+    def told(self) -> Learned | None:
+        """Everything noted so far; None when that is nothing."""
+        return total(self._parts, self._most) if self._parts else None

@@ -1,0 +1,70 @@
+"""The join engine between batches: pins master versions, keeps the front stages, learns from what tasks tell.
+
+pinned ─▶ plan ─▶ enrich (workers) ─▶ notes ─▶ learn ─▶ the next batch starts warmer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from etl.adapters.front_stage_keeper import FrontStageKeeper
+from etl.adapters.masters import Masters, PinnedMaster
+from etl.enrich.build import uses_front_stage
+from etl.enrich.front_stage import FrontStageConfig
+from etl.model import Say
+from etl.settings import Settings
+from etl.spark.engine_notes import Notes
+from etl.spark.enrich import EnrichPlan, MasterJoin
+
+_FRONT_SHARE = 0.6  # of the budget; the rest is for each worker's pending tuples and buffers
+
+_KEEPERS: dict[tuple[Path, FrontStageConfig], FrontStageKeeper] = {}
+"""The resident driver keeps them: what a policy knows of keys that are not inside is in no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The joins of one site."""
+
+    masters: Masters
+    settings: Settings
+    folder: Path = field(kw_only=True)  # of the front stages
+
+    def pinned(self, batch: str, now: datetime, say: Say) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
+        """Every master at one version, for as long as the block lasts; a repeated batch gets the same."""
+        return self.masters.pinned(f"batch {batch}", now, say)
+
+    def plan(self, pinned: Sequence[PinnedMaster]) -> EnrichPlan:
+        """What workers need, front stages made good for these versions."""
+        own = self.settings
+        return EnrichPlan(
+            tuple(MasterJoin(one, self._front_stage(one, len(pinned))) for one in pinned),
+            own.tactic,
+            own.budget_bytes,
+            lookups=own.task_lookups,
+            pages=own.task_pages,
+        )
+
+    def learn(self, pinned: Sequence[PinnedMaster], notes: Notes) -> None:
+        """Let front stages learn from what the tasks wanted."""
+        for one in pinned:
+            told = notes.get(one.master.name)
+            if told is not None and told.learned is not None:
+                with one.open() as ports:
+                    self._keeper(one, len(pinned)).learn(told.learned, ports)
+
+    def _front_stage(self, pinned: PinnedMaster, masters: int) -> Path | None:
+        if not uses_front_stage(self.settings.tactic):
+            return None
+        with pinned.open() as ports:
+            return self._keeper(pinned, masters).ready(ports, pinned.rows_id)
+
+    def _keeper(self, pinned: PinnedMaster, masters: int) -> FrontStageKeeper:
+        budget = int(self.settings.budget_bytes * _FRONT_SHARE) // masters
+        config = FrontStageConfig(budget, self.settings.policy)
+        path = self.folder / f"{pinned.master.name}.front-stage"
+        return _KEEPERS.setdefault((path, config), FrontStageKeeper(path, config))

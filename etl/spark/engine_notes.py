@@ -1,0 +1,84 @@
+"""What tasks tell the driver about their joins, added up by a Spark accumulator: counters, and keys in bounded number.
+
+A task that is repeated tells twice, so these are figures to learn from and to look at; what decides about orders is
+in the rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
+from etl.enrich.learned import Learned
+from etl.enrich.step import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class MasterNotes:
+    """How one master's joins fared, and which keys they wanted."""
+
+    metrics: Metrics = field(default_factory=Metrics)
+    tactics: Mapping[str, int] = field(default_factory=dict)  # tuples joined, by tactic
+    state_bytes: int = 0  # peak memory of the joins, summed over tasks
+    learned: Learned | None = None
+
+    def after(self, metrics: Metrics, tactic: str) -> MasterNotes:
+        """With one more call of a join."""
+        tactics = {**self.tactics, tactic: self.tactics.get(tactic, 0) + metrics.tuples}
+        return replace(
+            self,
+            metrics=self.metrics + metrics,
+            tactics=tactics,
+            state_bytes=max(self.state_bytes, metrics.state_bytes),
+        )
+
+    def with_learned(self, learned: Learned | None) -> MasterNotes:
+        return replace(self, learned=learned)
+
+    def __add__(self, other: MasterNotes) -> MasterNotes:
+        names = self.tactics.keys() | other.tactics.keys()
+        told = [learned for learned in (self.learned, other.learned) if learned is not None]
+        return MasterNotes(
+            self.metrics + other.metrics,
+            {name: self.tactics.get(name, 0) + other.tactics.get(name, 0) for name in names},
+            self.state_bytes + other.state_bytes,
+            told[0] + told[1] if len(told) == 2 else (told[0] if told else None),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The counters, for the ledger and the run report."""
+        counted = self.metrics
+        return {
+            "tactics": dict(self.tactics),
+            "tuples": counted.tuples,
+            "front_hits": counted.front_hits,
+            "misses_capacity": counted.misses_capacity,
+            "misses_absent": counted.misses_absent,
+            "pages": counted.cost.pages,
+            "lookups": counted.cost.lookups,
+            "shed": counted.shed,
+            "state_bytes": self.state_bytes,
+        }
+
+
+Notes = dict[str, MasterNotes]
+"""By master."""
+
+
+class _Sum(AccumulatorParam[Notes]):  # type: ignore[misc]  # Spark comes without types
+    def zero(self, value: Notes) -> Notes:  # noqa: ARG002 - Spark passes the first value
+        return {}
+
+    def addInPlace(self, one: Notes, other: Notes) -> Notes:  # noqa: N802 - Spark's name
+        for name, notes in other.items():
+            one[name] = one[name] + notes if name in one else notes
+        return one
+
+
+def collector(context: SparkContext) -> Accumulator[Notes]:
+    """An empty accumulator for one batch."""
+    return context.accumulator({}, _Sum())
