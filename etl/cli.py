@@ -17,6 +17,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from etl import cli_explain, cli_master
 from etl import settings as configuration
 from etl.console import Teller, complain
 from etl.errors import FrontstageError, MissingPart
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 generate = typer.Typer(help="Make master data and orders to work on.", no_args_is_help=True)
 app.add_typer(generate, name="generate")
+app.add_typer(cli_master.app, name="master")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
@@ -81,8 +83,9 @@ def up(
         )
         try:
             with Airflow.of(own) as airflow:
-                airflow.wait_for_dag("orders")
-                airflow.unpause("orders")
+                for name in ("orders", "master_data"):
+                    airflow.wait_for_dag(name)
+                    airflow.unpause(name)
         except BaseException:
             stop(own)
             raise
@@ -179,6 +182,9 @@ def doctor(deep: Annotated[bool, typer.Option(help="Also start a small Spark ses
         wrong += not check.ok
         typer.echo(f"{'ok   ' if check.ok else 'WRONG'} {check.name:<10} {check.sentence}")
     raise typer.Exit(1 if wrong else 0)
+
+
+app.command()(cli_explain.explain)
 
 
 @generate.command("master")

@@ -31,7 +31,8 @@ from etl.model import Say
 from etl.settings import Settings
 from warehouse.contract import Master
 
-_PINS_FOR = timedelta(days=2)
+PINS_FOR = timedelta(days=2)
+"""Older pins are taken for those of dead batches."""
 
 
 class Place(Protocol):
@@ -134,7 +135,7 @@ def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[
     def end(_kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if error is None or isinstance(error, TerminalError):
             store.unpin(owner)
-            store.collect(now, pins_for=_PINS_FOR)
+            store.collect(now, pins_for=PINS_FOR)
 
     return end
 

@@ -7,7 +7,7 @@ auto                                   a front stage, and the tactic chosen for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -29,7 +29,9 @@ from etl.enrich.tactic import Tactic
 
 JoinName = Literal["inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto"]
 JOINS: tuple[JoinName, ...] = ("inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto")
-_AUTO_FRONT_SHARE = 0.6
+SHARED_FRONT_SHARE = 0.6
+"""Of the budget: what `auto` gives the front stage, and what workers share one of. Hits are the cheapest answers."""
+
 _PORT: dict[TacticName, str] = {"inlj": "lookup", "hybridjoin": "index", "meshjoin": "scan"}
 
 
@@ -83,11 +85,8 @@ def assemble(
     if name not in JOINS:
         raise UnknownChoice("join", name, JOINS)
     profile = profile or profile_of(sources.scan)
-    names = _tactics(name, sources)
-    cached = uses_front_stage(name)
-    if name == "auto":  # whichever tactic follows, hits are the cheapest answers
-        options = replace(options, front_share=max(options.front_share, _AUTO_FRONT_SHARE))
-    sizes = {tactic: _size(tactic, budget_bytes, profile, options, cached=cached) for tactic in names}
+    names, cached = _tactics(name, sources), uses_front_stage(name)
+    sizes = planned(name, names, budget_bytes, profile, options)
     front_bytes = min(size.front_bytes for size in sizes.values())
     make = {tactic: _maker(tactic, sources, sizes[tactic], options) for tactic in names}
     tactic = _auto(make, sizes, profile, sources, options) if name == "auto" else make[names[0]]()
@@ -96,6 +95,21 @@ def assemble(
             FrontStageConfig(front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s)
         )
     return SemiStreamJoin(front_stage if cached else None, tactic, options.shedding)
+
+
+def planned(
+    name: str,
+    tactics: Sequence[TacticName],
+    budget_bytes: int,
+    profile: MasterProfile,
+    options: Options | None = None,
+) -> dict[TacticName, Sizes]:
+    """The sizes of each of these tactics, as the join of that name would use them."""
+    options = options or Options()
+    if name == "auto":
+        options = replace(options, front_share=max(options.front_share, SHARED_FRONT_SHARE))
+    cached = uses_front_stage(name)
+    return {tactic: _size(tactic, budget_bytes, profile, options, cached=cached) for tactic in tactics}
 
 
 def uses_front_stage(name: str) -> bool:

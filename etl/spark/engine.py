@@ -13,14 +13,12 @@ from pathlib import Path
 
 from etl.adapters.front_stage_keeper import FrontStageKeeper
 from etl.adapters.masters import Masters, PinnedMaster
-from etl.enrich.build import uses_front_stage
+from etl.enrich.build import SHARED_FRONT_SHARE, uses_front_stage
 from etl.enrich.front_stage import FrontStageConfig
 from etl.model import Say
 from etl.settings import Settings
 from etl.spark.engine_notes import Notes
 from etl.spark.enrich import EnrichPlan, MasterJoin
-
-_FRONT_SHARE = 0.6  # of the budget; the rest is for each worker's pending tuples and buffers
 
 _KEEPERS: dict[tuple[Path, FrontStageConfig], FrontStageKeeper] = {}
 """The resident driver keeps them: what a policy knows of keys that are not inside is in no file."""
@@ -64,7 +62,7 @@ class Engine:
             return self._keeper(pinned, masters).ready(ports, pinned.rows_id)
 
     def _keeper(self, pinned: PinnedMaster, masters: int) -> FrontStageKeeper:
-        budget = int(self.settings.budget_bytes * _FRONT_SHARE) // masters
+        budget = int(self.settings.budget_bytes * SHARED_FRONT_SHARE) // masters
         config = FrontStageConfig(budget, self.settings.policy)
         path = self.folder / f"{pinned.master.name}.front-stage"
         return _KEEPERS.setdefault((path, config), FrontStageKeeper(path, config))

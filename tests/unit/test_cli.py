@@ -15,7 +15,11 @@ from etl.stack.processes import marked
 
 pytestmark = pytest.mark.slow
 
-COMMANDS = ["demo", "up", "down", "run", "status", "report", "doctor", "generate", "generate orders", "generate live"]
+COMMANDS = [
+    *("demo", "up", "down", "run", "status", "report", "doctor", "explain"),
+    *("generate", "generate orders", "generate live"),
+    *("master", "master publish", "master refresh", "master compact", "master status"),
+]
 
 
 def frontstage(*words: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,123 @@
+"""The join engine inside Spark tasks: one pinned version, one shared front stage, whatever the cluster looks like."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from etl.adapters.front_stage_file import load
+from etl.settings import PROJECT
+from tests.conftest import Site, order
+from warehouse import star
+
+pytestmark = pytest.mark.spark
+
+
+def engine_of(site: Site, batch: str) -> dict[str, dict[str, int]]:
+    from etl.adapters import ledger
+    from etl.model import BatchId
+
+    with ledger.reading(site.dsn) as book:
+        return book.get(BatchId.parse(batch)).engine
+
+
+def names(site: Site) -> dict[int, str]:
+    rows = site.rows(star.STAGING).where("route = 'accepted'").select("order_id", "customer.name").collect()
+    return {row.order_id: row.name for row in rows}
+
+
+def test_the_front_stage_answers_from_the_second_batch_on_and_forgets_what_has_changed(site: Site) -> None:
+    site.execute("update master.customers set name = 'first' where customer_id = 1")
+    site.land("a.jsonl", *[order(number, customer_id=1 + number % 2) for number in range(1, 9)])
+    first = site.decide()
+    assert engine_of(site, first or "")["customer"]["front_hits"] == 0, "nothing had been learned yet"
+    site.steps.run("validate", "test", first, None, lambda _: None)
+    site.steps.run("load", "test", first, None, lambda _: None)
+    site.execute("update master.customers set name = 'second' where customer_id = 1")
+    site.land("b.jsonl", *[order(number, customer_id=1 + number % 2) for number in range(11, 19)])
+    second = engine_of(site, site.decide() or "")["customer"]
+    assert second["front_hits"] == 8
+    assert second["lookups"] == 0
+    assert {names(site)[2], names(site)[12]} == {"first", "second"}, "each batch saw what was committed before it"
+    hot, _ = load(site.settings.var / "front-stage" / "customer.front-stage", verify=True)
+    assert "second" in hot.rows["name"].to_pylist()
+
+
+def test_a_repeated_batch_sees_the_master_rows_it_began_with(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    from etl.adapters.delta import Warehouse
+
+    site.execute("update master.customers set name = 'as it was' where customer_id = 1")
+    site.land("a.jsonl", order(1))
+    with monkeypatch.context() as broken:
+        broken.setattr(Warehouse, "append", _dies)
+        with pytest.raises(ConnectionError):
+            site.decide()
+    site.execute("update master.customers set name = 'changed meanwhile' where customer_id = 1")
+    site.decide()
+    assert names(site) == {1: "as it was"}
+    assert not list((site.settings.master_pages / "customer" / "pins").iterdir()), "the pin went with the batch"
+
+
+def test_orders_beyond_a_tasks_share_wait_and_are_joined_by_the_next_batches(site: Site) -> None:
+    tight = site.changed(task_lookups=1, tactic="cinlj")
+    tight.land("a.jsonl", *[order(number, customer_id=number, product_id=1) for number in range(1, 11)])
+    tight.run()
+    totals = tight.totals()
+    assert totals["orders_landed"] == 10
+    assert totals["shed_open"] >= 0
+    assert totals["fact"] + totals["backlog_open"] == 10
+    for _ in range(12):
+        if not site.totals()["backlog_open"]:
+            break
+        site.run()
+    assert site.totals()["fact"] == 10
+    assert site.totals()["backlog_open"] == 0
+
+
+def _dies(*_: object, **__: object) -> None:
+    raise ConnectionError("the server went away")
+
+
+_ON_A_CLUSTER = """
+import json, sys
+from pathlib import Path
+from etl import settings as configuration
+from etl.spark.session import spark_session
+from bench.peers.ours import Ours
+from tests.pages_samples import publish, table
+from etl.adapters.pages.store import PageStore
+
+home = Path(sys.argv[1])
+publish(PageStore(home / "master"), table(range(5_000)))
+own = configuration.load(var=home / "var", jars=Path(sys.argv[2]), spark_master="local-cluster[2,1,1024]")
+with spark_session(own) as spark:
+    ours = Ours(spark, home / "master", "id", 4_000_000)
+    told = []
+    for start in (0, 0):
+        orders = spark.range(start, start + 20_000, 1, 4).selectExpr("id % 6000 as id")
+        joined = ours.join(orders, "auto")
+        rows = joined.selectExpr("count(*)", "count(master.name)", "count_if(master.name = concat('customer ', id))")
+        told.append([*rows.head()])
+        ours.settle("auto")
+        told.append(ours.hit_ratio("auto"))
+print("told " + json.dumps(told))
+"""
+
+
+@pytest.mark.slow
+def test_two_executors_share_pages_and_front_stage_on_a_local_cluster(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-c", _ON_A_CLUSTER, str(tmp_path), str(PROJECT / "var" / "jars")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=PROJECT)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("told ")]
+    assert lines, done.stderr[-3_000:]
+    first, cold, second, warm = json.loads(lines[-1].removeprefix("told "))
+    matched = sum(number % 6_000 < 5_000 for number in range(20_000))
+    assert first == second == [20_000, matched, matched]
+    assert cold < 0.3
+    assert warm == matched / 20_000, "every master row is in the front stage"
