@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.masters import masters_of, page_store
+from etl.adapters.master_wiring import masters_of
+from etl.adapters.masters import page_store
 from etl.adapters.pages.view import MasterPages
 from etl.enrich.auto import AutoTactic, Choice, Clock, TacticName
 from etl.enrich.build import SHARED_FRONT_SHARE, JoinName, build, planned, uses_front_stage

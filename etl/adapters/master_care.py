@@ -19,7 +19,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from etl.adapters import postgres
-from etl.adapters.masters import PINS_FOR, PagesMasters, page_store, source_of
+from etl.adapters.master_wiring import source_of
+from etl.adapters.masters import PINS_FOR, PagesMasters, page_store
 from etl.adapters.pages.compact import CompactWhen, compact
 from etl.adapters.pages.errors import VersionGone
 from etl.adapters.pages.manifest import Manifest, Position

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,10 +24,8 @@ from etl.adapters.pages.publish import Publisher
 from etl.adapters.pages.source import MasterSource
 from etl.adapters.pages.store import PageStore
 from etl.adapters.pages.view import MasterPages
-from etl.adapters.postgres_master import PostgresMaster
 from etl.errors import TerminalError
 from etl.model import Say
-from etl.settings import Settings
 from warehouse.contract import Master
 
 PINS_FOR = timedelta(days=2)
@@ -143,13 +140,3 @@ def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[
 def versions_of(pinned: Iterable[PinnedMaster]) -> dict[str, int]:
     """The version of every master, by name; what the ledger records."""
     return {one.master.name: one.version for one in pinned}
-
-
-def masters_of(settings: Settings, masters: Sequence[Master], dsn: str) -> Masters:
-    """The store that the settings name."""
-    return PagesMasters(settings.master_pages, masters, partial(source_of, settings, dsn))
-
-
-def source_of(settings: Settings, dsn: str, master: Master) -> MasterSource:
-    """Where a master's pages are published from."""
-    return PostgresMaster(dsn, master.table, [master.key], follow=settings.master_follow)

@@ -8,6 +8,7 @@
                   master.read_pages(0, 8)                       key ranges, in key order
 
 All workers of a batch see the same rows, whatever is committed meanwhile, and the batch can say which version it saw.
+Who alters or drops a pinned table waits until the batch is over.
 
 A page is a range of keys, from its fence up to the next one; the first begins below all keys and the last has no end.
 So any fences give every row exactly once, and good ones give pages of even size. They are found when a page is first

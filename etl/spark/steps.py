@@ -22,7 +22,7 @@ from etl.adapters import ledger, postgres
 from etl.adapters.delta import Warehouse, only_writer
 from etl.adapters.gate import Gate
 from etl.adapters.ledger import BatchRecord, Writer
-from etl.adapters.masters import masters_of
+from etl.adapters.master_wiring import masters_of
 from etl.errors import GateFailed, TerminalError
 from etl.ingest import landing
 from etl.model import BatchId, Say, Step

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from etl.adapters.front_stage_file import load
+from etl.adapters.postgres_master import PostgresMaster
 from etl.settings import PROJECT
 from tests.conftest import Site, order
 from warehouse import star
@@ -121,3 +124,22 @@ def test_two_executors_share_pages_and_front_stage_on_a_local_cluster(tmp_path: 
     assert first == second == [20_000, matched, matched]
     assert cold < 0.3
     assert warm == matched / 20_000, "every master row is in the front stage"
+
+
+@pytest.mark.parametrize(("store", "tactic"), [("postgres", "cinlj"), ("postgres", "auto"), ("delta", "auto")])
+def test_orders_are_enriched_from_tables_that_may_not_be_copied(site: Site, store: str, tactic: str) -> None:
+    if store == "delta":
+        _into_delta(site, "customers", "customer_id")
+        _into_delta(site, "products", "product_id")
+    direct = site.changed(master_store=store, tactic=tactic)
+    direct.land("a.jsonl", order(1), order(2, customer_id=99))
+    first = direct.decide() or ""
+    assert names(direct) == dict(direct.execute("select 1, name from master.customers where customer_id = 1"))
+    assert engine_of(direct, first)["customer"]["misses_absent"] == 1
+    assert not (direct.settings.master_pages).exists(), "nothing is published"
+
+
+def _into_delta(site: Site, table: str, key: str) -> None:
+    with PostgresMaster(site.dsn, f"master.{table}", [key]).snapshot() as snapshot:
+        rows = pa.Table.from_batches(snapshot.batches, snapshot.schema)
+    write_deltalake(str(site.settings.master_delta / table), rows)
