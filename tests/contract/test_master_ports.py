@@ -1,34 +1,50 @@
 """One contract for every place master rows are read from. A new adapter adds one entry to `ADAPTERS`.
 
-An adapter here is a function that takes a table (key first, a struct when composite), a page size and a folder, and
-gives the source as a context manager.
+An adapter here is a function that takes a table (key first, a struct when composite) and a place to put it, and gives
+the source as a context manager.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import WriterProperties, write_deltalake
 
+from etl.adapters import postgres
+from etl.adapters.delta_ports import pin_delta
 from etl.adapters.memory import MemoryMaster
 from etl.adapters.pages.compact import compact
 from etl.adapters.pages.publish import PublishConfig, Publisher
 from etl.adapters.pages.source import Changes, Snapshot
 from etl.adapters.pages.store import PageStore
 from etl.adapters.pages.writer import PageSize
+from etl.adapters.postgres_ports import exported_snapshot
 from etl.enrich.errors import DuplicateMasterKey, KeyTypeMismatch, NullMasterKey
 from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
 
 PAGE_ROWS = 64
-Adapter = Callable[[pa.Table, Path], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test may put its master. The server is started only for those who ask."""
+
+    folder: Path
+    dsn: Callable[[], str]
+
+
+Adapter = Callable[[pa.Table, Place], AbstractContextManager[Any]]
 
 
 @contextmanager
-def memory(rows: pa.Table, folder: Path) -> Iterator[Any]:
+def memory(rows: pa.Table, place: Place) -> Iterator[Any]:
     yield MemoryMaster(rows, rows.column_names[0], page_rows=PAGE_ROWS)
 
 
@@ -52,8 +68,8 @@ def publish(rows: pa.Table, folder: Path) -> tuple[PageStore, Publisher]:
 
 
 @contextmanager
-def pages(rows: pa.Table, folder: Path) -> Iterator[Any]:
-    store, _ = publish(rows, folder)
+def pages(rows: pa.Table, place: Place) -> Iterator[Any]:
+    store, _ = publish(rows, place.folder)
     with store.open() as view:
         yield view
 
@@ -74,17 +90,53 @@ def publish_in_parts(rows: pa.Table, folder: Path) -> PageStore:
 
 
 @contextmanager
-def pages_with_overlays(rows: pa.Table, folder: Path) -> Iterator[Any]:
-    with publish_in_parts(rows, folder).open() as view:
+def pages_with_overlays(rows: pa.Table, place: Place) -> Iterator[Any]:
+    with publish_in_parts(rows, place.folder).open() as view:
         yield view
 
 
 @contextmanager
-def pages_compacted(rows: pa.Table, folder: Path) -> Iterator[Any]:
-    store = publish_in_parts(rows, folder)
+def pages_compacted(rows: pa.Table, place: Place) -> Iterator[Any]:
+    store = publish_in_parts(rows, place.folder)
     compact(store)
     with store.open() as view:
         yield view
+
+
+SQL_TYPES = {
+    pa.int64(): "bigint",
+    pa.string(): "text",
+    pa.int32(): "integer",
+    pa.float64(): "double precision",
+}
+
+
+@contextmanager
+def postgres_table(rows: pa.Table, place: Place, primary_key: bool) -> Iterator[Any]:
+    columns, key = flat(rows)
+    parts = [f'"{field.name}" {SQL_TYPES[field.type]}' for field in columns.schema]
+    parts += [f"primary key ({', '.join(key)})"] if primary_key else []
+    with postgres.connect(place.dsn(), autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"drop table if exists contract; create table contract ({', '.join(parts)})")
+        postgres.copy_in(connection, "contract", columns)
+    with exported_snapshot(place.dsn()) as snapshot:
+        pinned = snapshot.pin("contract", key, page_rows=PAGE_ROWS, rows_per_query=100)
+        with pinned.open() as master:
+            yield master
+    with postgres.connect(place.dsn(), autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("drop table contract")
+
+
+@contextmanager
+def delta(rows: pa.Table, place: Place) -> Iterator[Any]:
+    """Several files, each of several row groups, in no order."""
+    columns, key = flat(rows)
+    size = max(1, columns.num_rows // 3)
+    for start in range(0, max(1, columns.num_rows), size):
+        properties = WriterProperties(max_row_group_size=PAGE_ROWS)
+        write_deltalake(place.folder / "delta", columns.slice(start, size), mode="append", writer_properties=properties)
+    with pin_delta(place.folder / "delta", key).open() as master:
+        yield master
 
 
 ADAPTERS: dict[str, Adapter] = {
@@ -92,6 +144,9 @@ ADAPTERS: dict[str, Adapter] = {
     "pages": pages,
     "pages with overlays": pages_with_overlays,
     "pages compacted": pages_compacted,
+    "postgres": partial(postgres_table, primary_key=True),
+    "postgres without an index": partial(postgres_table, primary_key=False),
+    "delta": delta,
 }
 
 KEYS: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
@@ -147,9 +202,14 @@ def adapter(request: pytest.FixtureRequest) -> Adapter:
 
 
 @pytest.fixture
-def master(case: Case, adapter: Adapter, tmp_path: Path) -> Iterator[Any]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return Place(tmp_path, lambda: str(request.getfixturevalue("postgres_server")))
+
+
+@pytest.fixture
+def master(case: Case, adapter: Adapter, place: Place) -> Iterator[Any]:
     shuffled = case.table.take(pa.array([number * 401 % ROWS for number in range(ROWS)]))
-    with adapter(shuffled, tmp_path) as source:
+    with adapter(shuffled, place) as source:
         yield source
 
 
@@ -215,8 +275,8 @@ def test_keys_of_another_type_are_refused(case: Case, master: Any) -> None:
         master.pages_holding(other)
 
 
-def test_an_empty_master_answers_with_nothing(case: Case, adapter: Adapter, tmp_path: Path) -> None:
-    with adapter(case.table.slice(0, 0), tmp_path) as master:
+def test_an_empty_master_answers_with_nothing(case: Case, adapter: Adapter, place: Place) -> None:
+    with adapter(case.table.slice(0, 0), place) as master:
         assert master.lookup(case.keys(1, 2)).num_rows == 0
         assert master.page_count() == 0
         rows, count = master.pages_holding(case.keys(1))
@@ -224,17 +284,32 @@ def test_an_empty_master_answers_with_nothing(case: Case, adapter: Adapter, tmp_
 
 
 @pytest.mark.parametrize("name", ["memory", "pages"])
-def test_a_master_with_a_key_twice_is_refused(case: Case, name: str, tmp_path: Path) -> None:
+def test_a_master_with_a_key_twice_is_refused(case: Case, name: str, place: Place) -> None:
     twice = pa.concat_tables([case.table, case.table.slice(7, 1)])
-    with pytest.raises(DuplicateMasterKey, match="more than once"), ADAPTERS[name](twice, tmp_path):
+    with pytest.raises(DuplicateMasterKey, match="more than once"), ADAPTERS[name](twice, place):
         pass
 
 
-@pytest.mark.parametrize("name", ["memory", "pages"])
-def test_a_master_with_a_null_key_is_refused(case: Case, name: str, tmp_path: Path) -> None:
+# A primary key keeps out what the next two tests are about, so only tables without one are asked.
+@pytest.mark.parametrize("name", ["postgres without an index", "delta"])
+def test_a_master_read_in_place_refuses_a_key_twice_when_it_meets_it(case: Case, name: str, place: Place) -> None:
+    twice = pa.concat_tables([case.table, case.table.slice(7, 1)])
+    with ADAPTERS[name](twice, place) as master:
+        for ask in (
+            lambda: master.lookup(case.keys(7)),
+            lambda: master.pages_holding(case.keys(3, 7)),
+            lambda: master.read_pages(0, master.page_count()),
+        ):
+            with pytest.raises(DuplicateMasterKey, match="more than once"):
+                ask()
+        assert as_set(master.lookup(case.keys(6))) == as_set(case.rows(6))
+
+
+@pytest.mark.parametrize("name", ["memory", "pages", "postgres without an index", "delta"])
+def test_a_master_with_a_null_key_is_refused(case: Case, name: str, place: Place) -> None:
     last = case.keys(0)[0].as_py()
     null = last | {list(last)[-1]: None} if isinstance(last, dict) else None  # one part missing is enough
     broken = case.table.slice(0, 1).set_column(0, "key", pa.array([null], case.key_type))
     rows = pa.concat_tables([case.table.slice(1), broken])
-    with pytest.raises(NullMasterKey, match="1 rows with a NULL key"), ADAPTERS[name](rows, tmp_path):
+    with pytest.raises(NullMasterKey, match="1 rows with a NULL key"), ADAPTERS[name](rows, place):
         pass
