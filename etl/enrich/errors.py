@@ -8,12 +8,13 @@ from etl.errors import SettingsError, TerminalError
 class KeyTypeMismatch(TerminalError):
     """Stream and master do not speak of the same kind of key."""
 
-    def __init__(self, given: str, expected: str) -> None:
-        super().__init__(given, expected)
-        self.given, self.expected = given, expected
+    def __init__(self, given: str, expected: str, of: str = "") -> None:
+        super().__init__(given, expected, of)
+        self.given, self.expected, self.of = given, expected, of
 
     def __str__(self) -> str:
-        return f"stream keys are {self.given}, master keys are {self.expected}; cast one of them before the join"
+        of = f" of {self.of}" if self.of else ""
+        return f"stream keys{of} are {self.given}, master keys are {self.expected}; cast one of them before the join"
 
 
 class KeyTypeUnsupported(TerminalError):

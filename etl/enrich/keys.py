@@ -108,10 +108,10 @@ def _is_text(key_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(key_type) or pa.types.is_large_string(key_type))
 
 
-def same_kind(given: pa.DataType, expected: pa.DataType) -> None:
-    """Refuses keys that could never match for their type alone."""
+def same_kind(given: pa.DataType, expected: pa.DataType, of: str = "") -> None:
+    """Refuses keys that could never match for their type alone; `of` names the master for people."""
     if kind(given) != kind(expected):
-        raise KeyTypeMismatch(str(given), str(expected))
+        raise KeyTypeMismatch(str(given), str(expected), of)
 
 
 def encode(array: pa.Array | pa.ChunkedArray) -> Keys:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from etl.adapters import front_stage_file
@@ -35,7 +35,9 @@ from etl.enrich.batch import SHED, BatchBudget, BatchResult, JoinName, build, jo
 from etl.enrich.build import uses_front_stage
 from etl.enrich.cost import UnitCosts
 from etl.enrich.join import SemiStreamJoin
+from etl.enrich.keys import same_kind
 from etl.enrich.shared_front import HotRows, SharedFront
+from etl.spark.crossing import packed
 from etl.spark.engine_notes import MasterNotes, Notes
 
 SHED_FLAG = "shed"
@@ -75,11 +77,18 @@ def enrich(rows: DataFrame, plan: EnrichPlan, notes: Accumulator[Notes] | None =
     fields = list(rows.schema.fields)
     for join in plan.joins:
         master, schema = join.pinned.master, join.pinned.schema
+        same_kind(to_arrow_type(rows.schema[master.key].dataType), schema.field(0).type, master.name)
         columns = pa.schema([schema.field(name) for name in master.columns])
         fields.append(StructField(master.name, from_arrow_schema(columns)))
         fields.append(StructField(f"{master.name}_hit", BooleanType()))
     fields.append(StructField(SHED_FLAG, BooleanType()))
-    return rows.mapInArrow(partial(_enrich_partition, plan, notes), StructType(fields))
+    return rows.mapInArrow(partial(_enrich_packed, plan, notes), StructType(fields))
+
+
+def _enrich_packed(
+    plan: EnrichPlan, notes: Accumulator[Notes] | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return packed(_enrich_partition(plan, notes, batches))
 
 
 def _enrich_partition(

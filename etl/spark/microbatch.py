@@ -24,6 +24,7 @@ from etl.ingest import dedupe, landing, parse
 from etl.model import BatchCounts, BatchId, JoinCounts, Say
 from etl.settings import Settings
 from etl.spark.claims import still_waiting, with_claims
+from etl.spark.crossing import unpacked
 from etl.spark.engine import Engine
 from etl.spark.engine_notes import collector
 from etl.spark.enrich import enrich
@@ -172,7 +173,7 @@ class MicroBatch:
     def _decide(self, batch: BatchId, orders: DataFrame | None, files: Sequence[landing.LandedFile] = ()) -> bool:
         """Stage the batch in one commit. False, and no commit, when there is nothing to decide."""
         now = self.clock()
-        with self.engine.pinned(str(batch), now, self.say) as masters:
+        with self.engine.pinned(str(batch), now, self.say) as masters, unpacked():
             rows = self._candidates(orders, self._waiting(masters, now), now)
             if rows is None:
                 return False

@@ -13,9 +13,13 @@ import pytest
 from deltalake import write_deltalake
 
 from etl.adapters.front_stage_file import load
+from etl.adapters.master_care import publish
+from etl.adapters.pages.errors import PageDamaged
 from etl.adapters.postgres_master import PostgresMaster
+from etl.enrich.errors import BudgetTooSmall, KeyTypeMismatch
 from etl.settings import PROJECT
 from tests.conftest import Site, order
+from warehouse import contract as contracts
 from warehouse import star
 
 pytestmark = pytest.mark.spark
@@ -143,3 +147,36 @@ def _into_delta(site: Site, table: str, key: str) -> None:
     with PostgresMaster(site.dsn, f"master.{table}", [key]).snapshot() as snapshot:
         rows = pa.Table.from_batches(snapshot.batches, snapshot.schema)
     write_deltalake(str(site.settings.master_delta / table), rows)
+
+
+def test_a_damaged_page_is_one_sentence_and_the_batch_goes_on_after_publishing_again(site: Site) -> None:
+    site.land("a.jsonl", order(1))
+    site.run()
+    store = site.settings.master_pages / "customer"
+    (run,) = (store / "runs").glob("base-*.arrows")
+    broken = bytearray(run.read_bytes())
+    broken[len(broken) // 2] ^= 1
+    run.write_bytes(broken)
+    site.land("b.jsonl", *[order(number, customer_id=number) for number in range(2, 11)])
+    with pytest.raises(PageDamaged, match="has a wrong checksum; publish the master again"):
+        site.changed(tactic="inlj").decide()
+    publish(site.settings, site.dsn, contracts.load().masters[0])
+    assert site.run() is not None
+    assert site.totals()["fact"] == 10
+
+
+def test_keys_of_another_kind_than_the_masters_are_refused_before_anything_is_read(site: Site) -> None:
+    site.execute("drop table master.customers")
+    columns = "name text, address text, nation text, region text, market_segment text, phone text"
+    others = "account_balance numeric(12, 2), updated_at timestamptz"
+    site.execute(f"create table master.customers (customer_id text primary key, {columns}, {others})")
+    site.execute("select master.keep_change_log('master.customers', 'customer_id')")
+    site.land("a.jsonl", order(1))
+    with pytest.raises(KeyTypeMismatch, match="stream keys of customer are int64, master keys are string"):
+        site.decide()
+
+
+def test_a_budget_too_small_for_a_join_names_what_it_needs(site: Site) -> None:
+    site.land("a.jsonl", order(1))
+    with pytest.raises(BudgetTooSmall, match=r"bytes are too few for .* raise the budget"):
+        site.changed(budget_bytes=2_000, tactic="cmeshjoin").decide()
