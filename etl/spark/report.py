@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 from etl.adapters.ledger import BatchRecord
 from etl.model import Step
@@ -40,7 +40,7 @@ def compose(
             "joins": [
                 {
                     "master": name,
-                    "tactic": tactic,
+                    "tactic": _used(tactic, record.engine.get(name, {})),
                     "master_version": str(record.master_versions[name]),
                     **join,
                 }
@@ -51,6 +51,12 @@ def compose(
             "history": list(history),
         }
     )
+
+
+def _used(tactic: str, engine: dict[str, Any]) -> str:
+    """The join that was asked for and, where it chose for itself, what it chose."""
+    chosen = sorted(engine.get("tactics", {}))
+    return tactic if tactic in chosen or not chosen else f"{tactic}: {', '.join(chosen)}"
 
 
 def _message(record: BatchRecord) -> str:
