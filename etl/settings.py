@@ -75,7 +75,7 @@ class Settings(BaseSettings):
     budget_bytes: int = Field(
         64 * 2**20,
         ge=2**20,
-        description="Memory for the joins: of one worker, and of the front stage all of them share.",
+        description="Memory for the joins: three quarters for the front stage workers share, the rest for each worker.",
     )
     lookup_rows: int = Field(5_000, ge=1, le=100_000, description="Keys asked of Postgres in one lookup.")
     task_lookups: int | None = Field(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from etl.adapters.front_stage_keeper import FrontStageKeeper
+from etl.adapters.front_stage_keeper import FrontStageKeeper, divided
 from etl.adapters.masters import PagesPlace, PinnedMaster, page_store
-from etl.enrich.build import SHARED_FRONT_SHARE, uses_front_stage
+from etl.enrich.build import uses_front_stage
 from etl.enrich.front_stage import FrontStageConfig
 from etl.spark.engine_notes import MasterNotes, collector
 from etl.spark.enrich import EnrichPlan, MasterJoin, enrich
@@ -42,7 +42,7 @@ class Ours:
         plan = EnrichPlan(
             (MasterJoin(self._pinned, self._ready(tactic)),),
             tactic,  # type: ignore[arg-type]
-            int(self._budget * (1 - SHARED_FRONT_SHARE)) // _WORKERS,
+            divided(self._budget, 1, tactic)[1] // _WORKERS,
         )
         return enrich(orders, plan, self._collector).drop("master_hit", "shed")
 
@@ -76,6 +76,6 @@ class Ours:
 
     def _keeper(self, tactic: str) -> FrontStageKeeper:
         if tactic not in self._keepers:
-            config = FrontStageConfig(int(self._budget * SHARED_FRONT_SHARE))
+            config = FrontStageConfig(divided(self._budget, 1, tactic)[0])
             self._keepers[tactic] = FrontStageKeeper(self._folder / f"{tactic}.front-stage", config)
         return self._keepers[tactic]

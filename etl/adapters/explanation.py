@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from etl.adapters.front_stage_keeper import divided
 from etl.adapters.master_wiring import masters_of
 from etl.adapters.masters import page_store
 from etl.adapters.pages.view import MasterPages
 from etl.enrich.auto import AutoTactic, Choice, Clock, TacticName
-from etl.enrich.build import SHARED_FRONT_SHARE, JoinName, build, planned, uses_front_stage
+from etl.enrich.build import JoinName, Options, build, planned
 from etl.enrich.calibrate import measure_units, profile_of
 from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
 from etl.enrich.front_rows import FrontRows, FrontStageConfig
@@ -103,17 +104,18 @@ def explain(
     clock: Clock = time.perf_counter,
 ) -> Explanation:
     """Explain the join with one of so many masters, for so many pending tuples with so many distinct keys."""
-    profile, budget = profile_of(ports), settings.budget_bytes // masters
+    profile = profile_of(ports)
+    front_bytes, budget = divided(settings.budget_bytes, masters, settings.tactic)
     units = measure_units(UnitCosts(), clock, lookup=ports, scan=ports, index=ports)
-    join = build("auto", lookup=ports, scan=ports, index=ports, budget_bytes=budget, profile=profile, units=units)
+    options = Options(units=units, front_elsewhere=True)
+    join = build("auto", lookup=ports, scan=ports, index=ports, budget_bytes=budget, profile=profile, options=options)
     assert isinstance(join.tactic, AutoTactic), "auto chooses"
     wanted = encode(drawn_keys(ports, profile, tuples, keys))
     join.tactic.load(StreamTuples(np.arange(len(wanted)), wanted))
     assert join.tactic.choice is not None, "somebody was chosen"
-    front_bytes = int(settings.budget_bytes * SHARED_FRONT_SHARE) // masters if uses_front_stage(settings.tactic) else 0
     rows = ports.manifest.rows if isinstance(ports, MasterPages) else profile.rows
     room = _front_rows(FrontStageConfig(front_bytes, settings.policy), ports) if front_bytes else 0
-    sizes = planned(settings.tactic, tactics_of(settings.tactic), budget, profile)
+    sizes = planned(settings.tactic, tactics_of(settings.tactic), budget, profile, options)
     return Explanation(name, rows, profile, front_bytes, min(rows, room), sizes, units, join.tactic.choice)
 
 

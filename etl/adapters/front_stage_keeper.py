@@ -18,12 +18,19 @@ import pyarrow as pa
 
 from etl.adapters import front_stage_file
 from etl.adapters.front_stage_file import Belonging, FrontStageDamaged
+from etl.enrich.build import LOOKUP_FRONT_SHARE, uses_front_stage
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.keys import I64, encode, match_rows, plain
 from etl.enrich.learned import Learned
 from etl.enrich.shared_front import HotRows
 
 _WORTH_WRITING = 0.002  # of the rows: with fewer new ones the file of the last batch does as well
+
+
+def divided(budget_bytes: int, masters: int, tactic: str) -> tuple[int, int]:
+    """The budget's parts for each of so many masters: the front stage all workers share, and one worker's join."""
+    front = int(budget_bytes * LOOKUP_FRONT_SHARE) if uses_front_stage(tactic) else 0
+    return front // masters, (budget_bytes - front) // masters
 
 
 class FrontStageKeeper:

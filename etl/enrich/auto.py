@@ -81,7 +81,7 @@ class AutoTactic:
         clock: Clock | None = None,
     ) -> None:
         assert make, "at least one tactic to choose from"
-        self._make, self._sizes, self._profile, self._clock = make, sizes, profile, clock
+        self._make, self.sizes, self._profile, self._clock = make, sizes, profile, clock
         self.units = units
         self.choice: Choice | None = None
         self._active: Tactic | None = None
@@ -130,7 +130,7 @@ class AutoTactic:
 
     def _choose(self, tuples: StreamTuples) -> None:
         keys = about_distinct(tuples.keys)
-        seconds = prices(keys, len(tuples), self._profile, self._sizes, self.units)
+        seconds = prices(keys, len(tuples), self._profile, self.sizes, self.units)
         name = min(seconds, key=lambda candidate: seconds[candidate])
         if self._active is None or self.choice is None or self.choice.name != name:
             self._active = self._make[name]()  # the one before is dropped: one budget, one set of pending tuples

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from etl.enrich.auto import AutoTactic, Clock, TacticName
+from etl.enrich.auto import AutoTactic, Clock, TacticName, prices
 from etl.enrich.calibrate import measure_units, profile_of
 from etl.enrich.cost import MasterProfile, UnitCosts
 from etl.enrich.errors import PortMissing, UnknownChoice
@@ -29,8 +29,10 @@ from etl.enrich.tactic import Tactic
 
 JoinName = Literal["inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto"]
 JOINS: tuple[JoinName, ...] = ("inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto")
-SHARED_FRONT_SHARE = 0.6
-"""Of the budget: what `auto` gives the front stage, and what workers share one of. Hits are the cheapest answers."""
+LOOKUP_FRONT_SHARE = 0.75
+"""Of the budget, for the front stage where lookups follow it: what is left holds the rows of one lookup."""
+
+_USUAL_TUPLES = 65_536
 
 _PORT: dict[TacticName, str] = {"inlj": "lookup", "hybridjoin": "index", "meshjoin": "scan"}
 
@@ -56,6 +58,7 @@ class Options:
     window: float = 128.0
     negative_ttl_s: float = 60.0
     front_share: float = FRONT_SHARE  # of the budget, before MESHJOIN and HYBRIDJOIN
+    front_elsewhere: bool = False  # the front stage is shared by many: its bytes are not of this budget
     lookup_tuples: int = 65_536  # at most, per lookup
     lookups: int | None = None  # queue elements that choose pages at once; None: as many as the budget allows
     lookup_position: float = 1.0
@@ -86,11 +89,14 @@ def assemble(
         raise UnknownChoice("join", name, JOINS)
     profile = profile or profile_of(sources.scan)
     names, cached = _tactics(name, sources), uses_front_stage(name)
+    if name == "auto":
+        options = replace(options, units=_units(sources, options))
     sizes = planned(name, names, budget_bytes, profile, options)
     front_bytes = min(size.front_bytes for size in sizes.values())
     make = {tactic: _maker(tactic, sources, sizes[tactic], options) for tactic in names}
-    tactic = _auto(make, sizes, profile, sources, options) if name == "auto" else make[names[0]]()
-    if cached and front_stage is None:
+    units = options.units or UnitCosts()
+    tactic = AutoTactic(make, sizes, profile, units, options.clock) if name == "auto" else make[names[0]]()
+    if cached and front_stage is None and not options.front_elsewhere:
         front_stage = FrontStage(
             FrontStageConfig(front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s)
         )
@@ -106,10 +112,18 @@ def planned(
 ) -> dict[TacticName, Sizes]:
     """The sizes of each of these tactics, as the join of that name would use them."""
     options = options or Options()
-    if name == "auto":
-        options = replace(options, front_share=max(options.front_share, SHARED_FRONT_SHARE))
-    cached = uses_front_stage(name)
-    return {tactic: _size(tactic, budget_bytes, profile, options, cached=cached) for tactic in tactics}
+    cached = uses_front_stage(name) and not options.front_elsewhere
+
+    def sized(share: float) -> dict[TacticName, Sizes]:
+        chosen = replace(options, front_share=share)
+        return {tactic: _size(tactic, budget_bytes, profile, chosen, cached=cached) for tactic in tactics}
+
+    if name != "auto":
+        return sized(options.front_share)
+    # One division of the budget has to serve whatever is chosen later: the one that suits the usual choice.
+    sizes = sized(max(options.front_share, LOOKUP_FRONT_SHARE))
+    usual = prices(_USUAL_TUPLES, _USUAL_TUPLES, profile, sizes, options.units or UnitCosts())
+    return sizes if min(usual, key=lambda tactic: usual[tactic]) == "inlj" else sized(options.front_share)
 
 
 def uses_front_stage(name: str) -> bool:
@@ -158,17 +172,13 @@ def _maker(tactic: TacticName, sources: Sources, sizes: Sizes, options: Options)
     return {"inlj": inlj, "hybridjoin": hybrid, "meshjoin": mesh}[tactic]
 
 
-def _auto(
-    make: dict[TacticName, Callable[[], Tactic]],
-    sizes: dict[TacticName, Sizes],
-    profile: MasterProfile,
-    sources: Sources,
-    options: Options,
-) -> Tactic:
-    units = options.units or UnitCosts()
-    if options.units is None and options.clock is not None:
-        units = measure_units(units, options.clock, lookup=sources.lookup, scan=sources.scan, index=sources.index)
-    return AutoTactic(make, sizes, profile, units, options.clock)
+def _units(sources: Sources, options: Options) -> UnitCosts:
+    """What reading this master costs: as known, as measured when there is a clock, or as usual."""
+    if options.units is not None:
+        return options.units
+    if options.clock is None:
+        return UnitCosts()
+    return measure_units(UnitCosts(), options.clock, lookup=sources.lookup, scan=sources.scan, index=sources.index)
 
 
 def build(

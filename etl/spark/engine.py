@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from etl.adapters.front_stage_keeper import FrontStageKeeper
+from etl.adapters.front_stage_keeper import FrontStageKeeper, divided
 from etl.adapters.masters import Masters, PinnedMaster
-from etl.enrich.build import SHARED_FRONT_SHARE, uses_front_stage
+from etl.enrich.build import uses_front_stage
 from etl.enrich.front_stage import FrontStageConfig
 from etl.model import Say
 from etl.settings import Settings
@@ -42,7 +42,7 @@ class Engine:
         return EnrichPlan(
             tuple(MasterJoin(one, self._front_stage(one, len(pinned))) for one in pinned),
             own.tactic,
-            own.budget_bytes,
+            divided(own.budget_bytes, len(pinned), own.tactic)[1],
             lookups=own.task_lookups,
             pages=own.task_pages,
         )
@@ -62,7 +62,7 @@ class Engine:
             return self._keeper(pinned, masters).ready(ports, pinned.rows_id)
 
     def _keeper(self, pinned: PinnedMaster, masters: int) -> FrontStageKeeper:
-        budget = int(self.settings.budget_bytes * SHARED_FRONT_SHARE) // masters
+        budget, _ = divided(self.settings.budget_bytes, masters, self.settings.tactic)
         config = FrontStageConfig(budget, self.settings.policy)
         path = self.folder / f"{pinned.master.name}.front-stage"
         return _KEEPERS.setdefault((path, config), FrontStageKeeper(path, config))

@@ -63,7 +63,7 @@ class EnrichPlan:
 
     joins: tuple[MasterJoin, ...]
     tactic: JoinName
-    budget_bytes: int  # of one worker, all masters together
+    budget_bytes: int  # of one worker, for each master
     lookups: int | None = None  # that one task may make per master; None: as many as it takes
     pages: int | None = None
     lookup_tuples: int = 65_536
@@ -117,9 +117,10 @@ class _Run:
             lookup=ports,
             scan=ports,
             index=ports,
-            budget_bytes=plan.budget_bytes // len(plan.joins),
+            budget_bytes=plan.budget_bytes,
             front_stage=self._front,
             lookup_tuples=plan.lookup_tuples,
+            front_elsewhere=True,
             units=_UNITS.get(self._units_of),
             clock=time.perf_counter,
         )

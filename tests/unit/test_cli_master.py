@@ -184,4 +184,4 @@ def test_explain_shows_what_the_newest_batches_really_used(dsn: str) -> None:
     plain = json.loads(told("explain", "--tuples", "100", "--json"))
     assert plain["batches"] == [{"batch": "1", "engine": {"customer": engine}}]
     assert plain["masters"][0]["prices_s"].keys() == {"inlj", "hybridjoin", "meshjoin"}
-    assert plain["masters"][0]["memory"]["front_bytes"] == int(plain["budget_bytes"] * 0.6) // 2
+    assert plain["masters"][0]["memory"]["front_bytes"] == int(plain["budget_bytes"] * 0.75) // 2

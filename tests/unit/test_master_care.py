@@ -11,6 +11,7 @@ import pytest
 
 from etl import settings as configuration
 from etl.adapters import explanation, master_care, postgres
+from etl.adapters.front_stage_keeper import divided
 from etl.adapters.master_care import ReadDirectly, UnknownMaster
 from etl.adapters.master_standing import standing
 from etl.adapters.masters import page_store
@@ -210,10 +211,11 @@ def test_the_memory_that_is_explained_is_the_memory_the_joins_get(own: Settings,
     mine = own.model_copy(update={"tactic": tactic})
     with store(own).open() as ports:
         told = explanation.explain(mine, 2, "customer", ports, tuples=2000)
-        real = build(tactic, lookup=ports, scan=ports, index=ports, budget_bytes=own.budget_bytes // 2)
+        _, budget = divided(own.budget_bytes, 2, tactic)
+        real = build(tactic, lookup=ports, scan=ports, index=ports, budget_bytes=budget, front_elsewhere=True)
     assert (told.front_bytes > 0) == (tactic != "meshjoin")
     if isinstance(real.tactic, AutoTactic):
-        assert dict(told.sizes) == dict(real.tactic._sizes)
+        assert dict(told.sizes) == dict(real.tactic.sizes)
     else:
         (size,) = told.sizes.values()
         assert real.tactic.room == (size.capacity or size.lookup_tuples)
