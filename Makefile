@@ -13,7 +13,7 @@ compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-pl
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: setup ## See it work: start everything, run 200,000 orders through Airflow, show the result, stop everything
@@ -47,6 +47,27 @@ check: setup ## Lint, formatting, types, import contracts
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+
+# Benchmarks keep their data under var/bench and their results as JSON and plots under bench/results.
+.PHONY: bench-figures
+bench-figures: setup ## Regenerate the paper's figures, ours beside the paper's (R=10M for the larger master)
+	@$(python) -m bench.figures --rows $(or $(R),1M) $(ARGS)
+	@exec $(python) -m bench.page
+
+.PHONY: bench-peers
+bench-peers: setup ## Compare with Spark over JDBC, Delta and cached, batched lookups, and the transport limit
+	@$(python) -m bench.peers $(ARGS)
+	@exec $(python) -m bench.page
+
+.PHONY: bench-auto
+bench-auto: setup ## Compare auto with every single join: skew x batch size x store x warm or cold
+	@$(python) -m bench.grid $(ARGS)
+	@exec $(python) -m bench.page
+
+.PHONY: bench-cold
+bench-cold: setup ## Compare hot tuples in a front stage with hot pages in the page cache, R on disk
+	@$(python) -m bench.cold $(ARGS)
+	@exec $(python) -m bench.page
 
 .PHONY: setup
 setup: ## Make the environment ready (every target that needs it does this by itself)

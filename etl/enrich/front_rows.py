@@ -182,7 +182,7 @@ class FrontRows:
     def _least_frequent(self, candidates: int) -> I64:
         """Entries that may have to leave for so many candidates, least frequent first."""
         want = max(64, 2 * candidates)
-        queue = self._victims[self._live[self._victims]]
+        queue = self._victims
         if len(queue) < min(want, self.index.size):
             queue = np.flatnonzero(self._live)
             most = max(want, len(queue) // 16)
@@ -230,6 +230,7 @@ class FrontRows:
         self.index.remove(keys)
         self.store.drop(entries)
         self._live[entries] = False
+        self._victims = self._victims[self._live[self._victims]]  # now: the next row in this place is somebody else
         self._live_bytes -= int(self._size[entries].sum())
         self._free[self._free_count : self._free_count + len(entries)] = entries
         self._free_count += len(entries)

@@ -164,6 +164,11 @@ def _fold_bytes(state: U64, part: pa.Array) -> U64:
     return state
 
 
+def lot(numbers: I64) -> npt.NDArray[np.float64]:
+    """A number in [0, 1) for each number: the same every time, and as good as drawn by lot."""
+    return (_mix(numbers.view(np.uint64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
 def distinct(keys: Keys) -> Distinct:
     """Tells repeated keys apart at hash-table speed (Arrow's own)."""
     codes = _codes(keys.lo)

@@ -12,6 +12,10 @@ load and a hot key costs one array operation, not one per tuple. Everything else
     expire     the oldest runs are the heads of their chains       a slice
     position   tuples per block of runs are counted                the tuple at x % of Q is found in two short sums
 
+A run stands in Q where one of its tuples came, chosen as if by lot: where the first came, frequent keys would gather at
+the old end of every load, and where the last came, at the new end. Both are the ends that shedding and looking up
+begin at.
+
 Dead runs are swept out when the arena's end is reached; a quarter of slack makes that four copies per tuple at worst.
 Invariant: the lengths of live runs add up to `size`, which never exceeds `capacity`.
 """
@@ -24,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.enrich.key_groups import KeyGroups
-from etl.enrich.keys import I64, Keys, distinct
+from etl.enrich.keys import I64, Distinct, Keys, distinct, lot
 from etl.enrich.step import NO_TICKETS, StreamTuples
 
 _BLOCK = 4096  # runs per counted block
@@ -94,13 +98,13 @@ class PendingTuples:
         runs = len(told.first)
         if self._used + count > self._arena or self._runs + runs > self._arena:
             self._sweep()
-        order = np.sort((told.codes << 32) | np.arange(count)) & 0xFFFFFFFF  # by key, oldest first within a key
+        order, first, counts = _queued(told, tuples)
         self._tickets[self._used : self._used + count] = tuples.tickets[order]
         new = np.arange(self._runs, self._runs + runs)
-        self._start[new] = self._used + np.concatenate([[0], np.cumsum(told.counts)[:-1]])
-        self._length[new], self._next[new], self._matched[new] = told.counts, -1, False
-        self._in_block += np.bincount(new // _BLOCK, told.counts, len(self._in_block)).astype(np.int32)
-        keys = tuples.keys.take(told.first)
+        self._start[new] = self._used + np.cumsum(counts) - counts
+        self._length[new], self._next[new], self._matched[new] = counts, -1, False
+        self._in_block += np.bincount(new // _BLOCK, counts, len(self._in_block)).astype(np.int32)
+        keys = tuples.keys.take(first)
         self._link(keys, new)
         if keys.exact is not None:
             self._exact.append(keys.exact)
@@ -269,6 +273,16 @@ class PendingTuples:
         self._tickets[: len(tickets)] = tickets
         self._in_block = np.bincount(np.arange(len(live)) // _BLOCK, length, len(self._in_block)).astype(np.int32)
         self._runs, self._used, self._first = len(live), len(tickets), 0
+
+
+def _queued(told: Distinct, tuples: StreamTuples) -> tuple[I64, I64, I64]:
+    """The tuples of one load in the order of the queue; of each run a tuple that has its key, and its length."""
+    order = np.sort((told.codes << 32) | np.arange(len(tuples))) & 0xFFFFFFFF  # by key, oldest first within a key
+    starts = np.cumsum(told.counts) - told.counts
+    drawn = (lot(tuples.tickets[told.first]) * told.counts).astype(np.int64)
+    rank = np.argsort(order[starts + drawn])
+    counts = told.counts[rank]
+    return order[_spread(starts[rank], counts)], told.first[rank], counts
 
 
 def _spread(start: np.ndarray, length: I64) -> I64:

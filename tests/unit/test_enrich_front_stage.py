@@ -112,3 +112,14 @@ def test_a_budget_too_small_for_rows_of_this_size_is_refused_with_what_is_needed
     front = FrontStage(FrontStageConfig(20_000))
     with pytest.raises(BudgetTooSmall, match="20000 bytes are too few for a front stage of four rows"):
         front.learn(rows(np.array([1]), 50_000), np.array([2]))
+
+
+def test_rows_that_nobody_wants_any_more_leave_also_when_little_is_learned_at_a_time() -> None:
+    front = FrontStage(FrontStageConfig(200_000))
+    front.learn(rows(np.arange(5_000), 100), np.ones(5_000, np.int64))
+    held = len(front)
+    for start in range(10_000, 10_000 + 4 * held, 20):
+        front.learn(rows(np.arange(start, start + 20), 100), np.full(20, 50))
+    saved = front.content()
+    assert saved is not None
+    assert not [number for number in saved[0].column("id").to_pylist() if number < 5_000]

@@ -13,7 +13,10 @@ from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
 from etl.enrich.inlj import IndexNestedLoop, InljConfig
 from etl.enrich.join import SemiStreamJoin
+from etl.enrich.keys import encode
+from etl.enrich.pending import PendingTuples
 from etl.enrich.shedding import SheddingConfig, ShedLog, measure
+from etl.enrich.step import StreamTuples
 
 ROWS, PAGE_ROWS = 8_000, 20
 
@@ -120,3 +123,14 @@ def test_an_unknown_shedding_policy_is_refused() -> None:
         SheddingConfig("drop")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="most_waiting=0 is not positive"):
         SheddingConfig("keep", 0)
+
+
+def test_frequent_keys_gather_at_neither_end_of_the_queue() -> None:
+    rng = np.random.default_rng(4)
+    frequent = rng.random(20_000) < 0.5
+    keys = np.where(frequent, rng.integers(0, 200, 20_000), rng.integers(1_000, 10**9, 20_000))
+    pending = PendingTuples(20_000)
+    pending.load(StreamTuples(np.arange(20_000), encode(pa.array(keys))))
+    for part in ("oldest", "next", "after that"):
+        hot = int(np.count_nonzero(keys[pending.shed(4_000).tickets] < 200))
+        assert 1_200 < hot < 2_800, f"{part}: half of the tuples have a frequent key, whatever part of the queue"

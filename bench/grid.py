@@ -1,0 +1,237 @@
+"""`auto` against every single tactic, cell by cell: skew x batch size x store x warm or cold.
+
+    cell      one budget (a tenth of R), one store, one kind of batches
+    joins     auto, cinlj, chybridjoin, cmeshjoin, each kept from batch to batch as a pipeline keeps it
+    rounds    the same fresh batch for all of them; who goes first changes, so noise hits all alike; after some
+              rounds only those near the best go on, until the clock has seen enough
+    result    median seconds, and auto over the best single tactic
+
+The first batches are apart: one large batch fills the front stages, two of the cell's own size let `auto` see what
+things cost. Cold: all cached pages of R are dropped before every single run (verified with mincore). Postgres has
+buffers of its own that cannot be dropped while it runs, so it is measured warm only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from bench.data import KEY, DataSet, Draw
+from bench.measured import RESULTS, keep, machine, median, progress
+from bench.page_cache import PageCache, bytes_read
+from etl import settings as configuration
+from etl.adapters.pages.store import PageStore
+from etl.adapters.pages.writer import data_file
+from etl.adapters.postgres_ports import exported_snapshot
+from etl.enrich.auto import AutoTactic
+from etl.enrich.batch import build, join_batch
+from etl.enrich.join import SemiStreamJoin
+from etl.errors import FrontstageError
+from etl.settings import Settings
+from etl.stack.postgres import embedded_postgres
+
+SINGLE = ("cinlj", "chybridjoin", "cmeshjoin")
+NAMES = ("auto", *SINGLE)
+WITHIN = 1.15
+_HISTORY = 200_000
+_WARMUPS = 2
+_ENOUGH_S = 2.0  # of timed runs per join; short ones are repeated until then
+_LEAST_ROUNDS, _MOST_ROUNDS = 9, 40
+_HOPELESS = 2.0  # times the best: after the first rounds, no more of those
+State = Literal["warm", "cold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A master behind its three ports, and how to make it cold."""
+
+    name: str
+    ports: Any
+    drop: Callable[[], None] | None = None
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        return ("warm",) if self.drop is None else ("warm", "cold")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One kind of batches on one store."""
+
+    data: DataSet
+    store: Store
+    zipf: float
+    batch: int
+    state: State
+    repeats: int
+    budget_bytes: int
+
+    def keys(self, number: int, size: int | None = None) -> pa.Array:
+        return pa.array(self.data.keys(Draw(size or self.batch, self.zipf, number)))
+
+
+@contextmanager
+def pages(data: DataSet) -> Iterator[Store]:
+    """R as mapped pages, read ahead by the kernel as the pipeline lets it."""
+    store = data.publish()
+    with PageStore(store.root).open() as view:
+        cache = PageCache([data_file(store.runs, run.entry.name) for run in view.runs])
+
+        def drop() -> None:
+            stayed = cache.drop()
+            if stayed > cache.pages // 100:
+                progress(f"  {stayed} of {cache.pages} pages could not be dropped: somebody else has them mapped")
+
+        try:
+            yield Store("pages", view, drop)
+        finally:
+            cache.close()
+
+
+@contextmanager
+def in_postgres(data: DataSet, settings: Settings) -> Iterator[Store]:
+    """R in Postgres, read directly inside one snapshot."""
+    own = settings.model_copy(update={"var": data.root, "postgres_dsn": None, "postgres_tcp_port": None})
+    with embedded_postgres(own) as dsn:
+        data.load(dsn)
+        with exported_snapshot(dsn) as snapshot:
+            pinned = snapshot.with_fences(snapshot.pin(data.table, [KEY]))
+            with pinned.open() as ports:
+                yield Store("postgres", ports)
+
+
+def measure(cell: Cell) -> dict[str, Any]:
+    """One cell: all four joins on the same batches."""
+    budget, ports = cell.budget_bytes, cell.store.ports
+    began = time.perf_counter()
+    auto = build("auto", lookup=ports, scan=ports, index=ports, budget_bytes=budget, clock=time.perf_counter)
+    trial = time.perf_counter() - began
+    joins = {name: build(name, lookup=ports, scan=ports, index=ports, budget_bytes=budget) for name in SINGLE}
+    joins = {"auto": auto, **joins}
+    for number, size in enumerate([_HISTORY, *[cell.batch] * _WARMUPS]):
+        for join in joins.values():
+            _one(cell, join, cell.keys(1000 + number, min(size, cell.data.rows)))
+    return {**_rounds(cell, joins), "auto_trial_seconds": round(trial, 4)}
+
+
+def _rounds(cell: Cell, joins: dict[str, SemiStreamJoin]) -> dict[str, Any]:
+    seconds: dict[str, list[float]] = {name: [] for name in NAMES}
+    before, chosen = bytes_read(), Counter[str]()
+    for number in range(_MOST_ROUNDS):
+        near = list(NAMES) if number < cell.repeats else _near(seconds)
+        if not near:
+            break
+        keys, first = cell.keys(number), number % len(near)
+        for name in (*near[first:], *near[:first]):
+            seconds[name].append(_one(cell, joins[name], keys))
+        chosen[_choice(joins["auto"])] += 1
+    return summary(cell, {name: median(runs) for name, runs in seconds.items()}, dict(chosen), bytes_read() - before)
+
+
+def _near(seconds: dict[str, list[float]]) -> list[str]:
+    """Those worth another round: `auto` and who is near the best; nobody once they have run long enough."""
+    medians = {name: median(runs) for name, runs in seconds.items()}
+    best = min(medians.values())
+    near = [name for name in NAMES if name == "auto" or medians[name] <= _HOPELESS * best]
+    enough = all(sum(seconds[name]) >= _ENOUGH_S and len(seconds[name]) >= _LEAST_ROUNDS for name in near)
+    return [] if enough else near
+
+
+def _choice(join: SemiStreamJoin) -> str:
+    choice = join.tactic.choice if isinstance(join.tactic, AutoTactic) else None
+    return "nothing: the front stage knew all" if choice is None else choice.name
+
+
+def _one(cell: Cell, join: SemiStreamJoin, keys: pa.Array) -> float:
+    if cell.state == "cold" and cell.store.drop is not None:
+        cell.store.drop()
+    began = time.perf_counter()
+    result = join_batch(join, keys)
+    seconds = time.perf_counter() - began
+    assert np.all(result.position >= 0), "every order has its master row"
+    return seconds
+
+
+def summary(cell: Cell, seconds: dict[str, float], chosen: dict[str, int], read: int) -> dict[str, Any]:
+    """A cell as the result file has it."""
+    ratio = auto_over_best(seconds)
+    best = min(SINGLE, key=lambda name: seconds[name])
+    took = "  ".join(f"{name} {value:.4f}" for name, value in seconds.items())
+    mark = "" if ratio <= WITHIN else "   <-- beyond"
+    kind = f"{cell.store.name:<9}zipf {cell.zipf:<4g}{cell.batch:>8,} {cell.state}"
+    progress(f"{kind}  {took}  auto/{best} {ratio:.3f} {chosen}{mark}")
+    return {
+        "store": cell.store.name,
+        "zipf": cell.zipf,
+        "batch": cell.batch,
+        "state": cell.state,
+        "seconds": seconds,
+        "auto_over_best": ratio,
+        "best": best,
+        "chosen": chosen,
+        "bytes_read": read,
+    }
+
+
+def auto_over_best(seconds: dict[str, float]) -> float:
+    """How much longer `auto` takes than the best single tactic; below 1 it is faster than all of them."""
+    return round(seconds["auto"] / min(seconds[name] for name in SINGLE), 4)
+
+
+def run(data: DataSet, chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    """The whole grid."""
+    cells: list[dict[str, Any]] = []
+    budget = int(data.bytes * chosen.share)
+    for name in chosen.stores:
+        with ExitStack() as stack:
+            store = stack.enter_context(pages(data) if name == "pages" else in_postgres(data, settings))
+            for state in store.states:
+                for zipf in chosen.zipf:
+                    for batch in chosen.batches:
+                        cells.append(measure(Cell(data, store, zipf, batch, state, chosen.repeats, budget)))
+    within = sum(cell["auto_over_best"] <= WITHIN for cell in cells)
+    progress(f"auto within {WITHIN - 1:.0%} of the best single tactic in {within} of {len(cells)} cells")
+    return {
+        "machine": machine(),
+        "rows_in_master": data.rows,
+        "budget_bytes": budget,
+        "cells": cells,
+        "within": WITHIN,
+    }
+
+
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench.grid", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of R")
+    parser.add_argument("--batches", type=int, nargs="+", default=[5_000, 50_000, 500_000], help="orders per batch")
+    parser.add_argument("--zipf", type=float, nargs="+", default=[0.0, 1.0])
+    parser.add_argument("--stores", nargs="+", choices=["pages", "postgres"], default=["pages", "postgres"])
+    parser.add_argument("--share", type=float, default=0.10, help="memory of each join, as a share of R")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds per cell; more when they are short")
+    parser.add_argument("--folder", type=Path, help="where the data set is kept (var/bench unless given)")
+    parser.add_argument("--output", type=Path, default=RESULTS / "grid.json")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    chosen = parsed()
+    try:
+        settings = configuration.load()
+        result = run(DataSet(chosen.folder or settings.var / "bench", chosen.rows), chosen, settings)
+    except FrontstageError as error:
+        sys.exit(f"bench.grid: {error}")
+    progress(f"kept in {keep(result, chosen.output).name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What all benchmarks share: progress with the time, what machine this is, and results kept as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def progress(what: str) -> None:
+    """One line, with the time of day: parts of a benchmark are processes of their own."""
+    print(f"{time.strftime('%H:%M:%S')}  {what}", flush=True)
+
+
+def median(seconds: Sequence[float]) -> float:
+    """Rounded to what a clock can tell on a busy machine."""
+    return round(statistics.median(seconds), 6)
+
+
+def machine() -> dict[str, Any]:
+    """Where the numbers come from: ratios travel, seconds do not."""
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "cpu": _cpu(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def keep(result: dict[str, Any], path: Path) -> Path:
+    """Write a result, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.new")
+    aside.write_text(json.dumps(result, indent=1) + "\n")
+    aside.rename(path)
+    return path

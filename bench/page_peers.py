@@ -1,0 +1,92 @@
+"""The section of the performance page on peers: seconds, ratios of `auto`, memory, and what was aimed at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Result = dict[str, Any]
+Table = Callable[..., str]
+SMALL, LARGE = 50_000, 1_000_000
+PEERS = ("spark-jdbc", "spark-delta", "spark-cached")
+AHEAD = {"spark-jdbc": (30.0, 15.0), "spark-delta": (15.0, 12.0), "spark-cached": (5.0, 10.0)}
+"""How far ahead of each peer `auto` has to be at Zipf 1: with small batches, with large ones."""
+OF_LIMIT, GROWTH = 0.60, 1.5
+
+
+def render(result: Result, table: Table) -> str:
+    rows = result.get("rows", [])
+    cells = sorted({(row["batch"], row["zipf"]) for row in rows})
+    names = list(dict.fromkeys(row["contender"] for row in rows))
+    known = {(row["contender"], row["batch"], row["zipf"]): row for row in rows}
+    head = ("", *(f"{batch:,}, Zipf {zipf:g}" for batch, zipf in cells))
+
+    def lines(value: Callable[[str, tuple[int, float]], str]) -> list[tuple[str, ...]]:
+        return [(f"`{name}`", *(value(name, cell) for cell in cells)) for name in names]
+
+    def seconds(name: str, cell: tuple[int, float]) -> str:
+        return f"{known[name, *cell]['seconds']:.3f}" if (name, *cell) in known else ""
+
+    def ratio(name: str, cell: tuple[int, float]) -> str:
+        both = (name, *cell) in known and ("auto", *cell) in known
+        return f"{known[name, *cell]['seconds'] / known['auto', *cell]['seconds']:.1f}" if both else ""
+
+    def memory(name: str, cell: tuple[int, float]) -> str:
+        held = known.get((name, *cell), {}).get("memory_bytes")
+        return "" if held is None else f"{held / 2**20:,.0f}"
+
+    size = f"{result['rows_in_master']:,}" if "rows_in_master" in result else "?"
+    return "\n\n".join(
+        [
+            f"One run, R = {size} rows. Batches of orders, by size and skew.",
+            "Seconds per batch:", table(head, lines(seconds)),
+            "How many times as long as `auto`:", table(head, lines(ratio)),
+            "Memory held, MiB:", table(head, lines(memory)),
+            "What was aimed at:", table(("target", "wanted", "measured", ""), targets(result)),
+        ]
+    )  # fmt: skip
+
+
+def targets(result: Result) -> list[tuple[str, str, str, str]]:
+    """Every aim with what was measured for it; a cell that was not measured says so."""
+    took = {(row["contender"], row["batch"], row["zipf"]): row["seconds"] for row in result.get("rows", [])}
+
+    def over(name: str, batch: int, zipf: float) -> float | None:
+        own, other = took.get(("auto", batch, zipf)), took.get((name, batch, zipf))
+        return other / own if own and other else None
+
+    found = []
+    for name, wanted in AHEAD.items():
+        for batch, least in zip((SMALL, LARGE), wanted, strict=True):
+            got = over(name, batch, 1.0)
+            found.append(_line(f"ahead of `{name}`, {batch:,} orders, Zipf 1", f"≥ {least:g}×", got, least=least))
+    for name in PEERS:
+        for batch in (SMALL, LARGE):
+            got = over(name, batch, 0.0)
+            found.append(_line(f"ahead of `{name}`, {batch:,} orders, Zipf 0", "> 1×", got, least=1.0))
+    limit = over("identity", LARGE, 1.0)
+    found.append(_line(f"share of the `identity` limit, {LARGE:,} orders, Zipf 1", "≥ 0.6", limit, least=OF_LIMIT))
+    return found + _growth(result)
+
+
+def _growth(result: Result) -> list[tuple[str, str, str, str]]:
+    cells: dict[tuple[str, int, float], dict[int, float]] = {}
+    for row in result.get("growth", []):
+        cell = (row["contender"], row["batch"], row["zipf"])
+        cells.setdefault(cell, {})[row["rows_in_master"]] = row["seconds"]
+    lines = []
+    for (name, batch, zipf), took in cells.items():
+        small, large = min(took), max(took)
+        what = f"`{name}`, {batch:,} orders, Zipf {zipf:g}: R from {small:,} to {large:,} rows"
+        got = took[large] / took[small] if large > small else None
+        lines.append(_line(what, "< 1.5×", got, most=GROWTH))
+    return lines or [_line("growth of R from 1 M to 10 M rows", "< 1.5×", None)]
+
+
+def _line(
+    what: str, wanted: str, got: float | None, *, least: float | None = None, most: float | None = None
+) -> tuple[str, str, str, str]:
+    if got is None:
+        return what, wanted, "", "not measured"
+    met = (least is None or got >= least) and (most is None or got < most)
+    return what, wanted, f"{got:.2f}", "met" if met else "**not met**"
