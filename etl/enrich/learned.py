@@ -28,6 +28,10 @@ class Learned:
     def __len__(self) -> int:
         return len(self.counts)
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.keys.nbytes + self.counts.nbytes)
+
     def __add__(self, other: Learned) -> Learned:
         return total([self, other])
 
@@ -55,25 +59,35 @@ def _cut(learned: Learned, most: int) -> Learned:
 
 
 class Notebook:
-    """Collects what is learned, pruning now and then so that it stays bounded."""
+    """Collects what is learned: many small notes are put together now and then, so that it stays small and quick."""
+
+    _FEW = 64  # small notes that may lie about
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self._most = most
+        self._small: list[Learned] = []
         self._parts: list[Learned] = []
         self._size = 0
-
-    @property
-    def nbytes(self) -> int:
-        return sum(part.keys.nbytes + part.counts.nbytes for part in self._parts)
+        self.nbytes = 0
 
     def note(self, keys: pa.Array | pa.ChunkedArray, counts: I64, tuples: int = 0) -> None:
         """Keys, each once, and how many tuples wanted each."""
-        self._parts.append(Learned(plain(keys), counts, tuples))
+        self._small.append(Learned(plain(keys), counts, tuples))
         self._size += len(counts)
+        self.nbytes += self._small[-1].nbytes
+        if len(self._small) == self._FEW:
+            self._parts.append(total(self._small, self._most))
+            self._small = []
+            self._count()
         if self._size > 4 * self._most:
-            self._parts = [total(self._parts, self._most)]
-            self._size = len(self._parts[0])
+            self._parts, self._small = [total([*self._parts, *self._small], self._most)], []
+            self._count()
+
+    def _count(self) -> None:
+        self._size = sum(len(part) for part in self._parts)
+        self.nbytes = sum(part.nbytes for part in self._parts)
 
     def told(self) -> Learned | None:
         """Everything noted so far; None when that is nothing."""
-        return total(self._parts, self._most) if self._parts else None
+        parts = [*self._parts, *self._small]
+        return total(parts, self._most) if parts else None

@@ -42,6 +42,9 @@ from etl.spark.engine_notes import MasterNotes, Notes
 
 SHED_FLAG = "shed"
 
+_JOINED_ROWS = 262_144
+_SENT_ROWS = 65_536
+
 _HOT: dict[Path, tuple[str, int, HotRows]] = {}
 """By file, the front stage this worker has mapped: whose rows, and which file exactly."""
 
@@ -96,12 +99,32 @@ def _enrich_partition(
 ) -> Iterator[pa.RecordBatch]:
     with ExitStack() as opened:
         runs: dict[str, _Run] = {}
-        for batch in batches:
+        for batch in _gathered(batches):
             if not runs:  # an empty partition opens nothing
                 runs = {join.pinned.master.name: _Run(plan, join, opened) for join in plan.joins}
-            yield _enrich_batch(runs, batch)
+            enriched = _enrich_batch(runs, batch)
+            for start in range(0, enriched.num_rows, _SENT_ROWS):
+                yield enriched.slice(start, _SENT_ROWS)
         if notes is not None and runs:
             notes.add({name: run.notes() for name, run in runs.items()})
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Several batches as one: the more tuples are joined at once, the fewer master rows are read for each."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _JOINED_ROWS:
+            yield _as_one(waiting)
+            waiting, rows = [], 0
+    if rows:
+        yield _as_one(waiting)
+
+
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 class _Run:
