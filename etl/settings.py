@@ -68,6 +68,10 @@ class Settings(BaseSettings):
         "2g", pattern=r"^[1-9][0-9]*[mg]$", description="Memory of the Spark driver's JVM."
     )
     spark_shuffle_partitions: int = Field(2, ge=1, le=10_000, description="Partitions after a shuffle.")
+    spark_jit: Literal["quick", "full"] = Field(
+        "quick",
+        description="How the JVM compiles: `quick` suits batches of some 50,000 orders, `full` those of a million.",
+    )
     jars: Path = Field(Path("var/jars"), description="Folder of the pinned Delta jars.")
 
     tactic: Tactic = Field("auto", description="How orders are joined with master data; `auto` chooses per batch.")

@@ -47,14 +47,14 @@ class Ours:
         self._collector = collector(spark.sparkContext)
 
     def join(self, orders: DataFrame, tactic: str) -> DataFrame:
-        """Orders with the columns of their master row."""
+        """Orders with their master row, and two flags the pipeline needs: answered by the front stage, and shed."""
         self._collector = collector(self._spark.sparkContext)
         plan = EnrichPlan(
             (MasterJoin(self._pinned, self._ready(tactic)),),
             tactic,  # type: ignore[arg-type]
             divided(self._budget, 1, tactic)[1] // _WORKERS,
         )
-        return enrich(orders, plan, self._collector).drop("master_hit", "shed")
+        return enrich(orders, plan, self._collector)
 
     def settle(self, tactic: str) -> None:
         """What the pipeline does between batches: the front stage learns what the tasks wanted."""

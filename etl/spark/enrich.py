@@ -69,7 +69,7 @@ class EnrichPlan:
     budget_bytes: int  # of one worker, for each master
     lookups: int | None = None  # that one task may make per master; None: as many as it takes
     pages: int | None = None
-    lookup_tuples: int = 65_536
+    lookup_tuples: int = 262_144  # at most, if the budget allows it
 
     def __repr__(self) -> str:
         return f"EnrichPlan({self.tactic}, {[join.pinned.master.name for join in self.joins]})"
