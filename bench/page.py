@@ -114,7 +114,7 @@ def _plain(value: object) -> str:
 Section = tuple[str, str, str, Callable[[Result, Path], str]]
 SECTIONS: list[Section] = [
     ("peers", "Against other ways to enrich on Spark", "make bench-peers", lambda r, _: page_peers.render(r, table)),
-    ("grid", "`auto` against single tactics", "python -m bench.grid", lambda r, _: grid(r)),
+    ("grid", "`auto` against single tactics", "make bench-auto", lambda r, _: grid(r)),
     ("cold", "A master that is not in memory", "make bench-cold", lambda r, _: cold(r)),
     ("figures", "The paper's figures", "make bench-figures", lambda r, p: page_figures.render(r, p, table)),
     ("pages", "Master pages", "python -m bench.pages > bench/results/pages.json", lambda r, _: pages(r)),

@@ -17,6 +17,8 @@ from bench.figures.runs import Setting, steady
 from bench.figures.workload import FirstPages, Masters, Stream, drifting, probabilities, zipf
 from etl.enrich.step import Cost, Metrics
 
+pytestmark = pytest.mark.slow
+
 ROWS = 32_000
 
 
@@ -191,7 +193,7 @@ PAGES = {"rows": 10, "key": "int", "results": [{"what": "scan, sorted", "seconds
 
 def test_the_page_says_which_target_makes_what_is_missing(tmp_path: Path) -> None:
     text = page.render(tmp_path)
-    for target in ("make bench-peers", "python -m bench.grid", "make bench-cold", "make bench-figures"):
+    for target in ("make bench-peers", "make bench-auto", "make bench-cold", "make bench-figures"):
         assert f"Not measured yet; `{target}` does it." in text
 
 

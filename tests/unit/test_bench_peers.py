@@ -21,6 +21,8 @@ from bench.peers.results import grown, ratios, table, targets
 from etl import settings as configuration
 from etl.adapters.pages.writer import data_file
 
+pytestmark = pytest.mark.slow
+
 ROWS = 20_000
 
 
