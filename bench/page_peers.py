@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Result = dict[str, Any]
@@ -39,12 +39,18 @@ def render(result: Result, table: Table) -> str:
     return "\n\n".join(
         [
             f"One run, R = {size} rows. Batches of orders, by size and skew.",
+            *([conditions(result["notes"])] if result.get("notes") else []),
             "Seconds per batch:", table(head, lines(seconds)),
             "How many times as long as `auto`:", table(head, lines(ratio)),
             "Memory held, MiB:", table(head, lines(memory)),
             "What was aimed at:", table(("target", "wanted", "measured", ""), targets(result)),
         ]
     )  # fmt: skip
+
+
+def conditions(notes: Mapping[str, str]) -> str:
+    """How the run was made, and what disturbed it."""
+    return "\n".join(f"- *{name}*: {note}" for name, note in notes.items())
 
 
 def targets(result: Result) -> list[tuple[str, str, str, str]]:
