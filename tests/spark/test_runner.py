@@ -43,7 +43,8 @@ def test_the_driver_tells_progress_result_and_errors_and_only_its_owner_can_ask(
     said: list[str] = []
     told = run_step(served.settings, no_dsn, "ingest_enrich", "run", say=said.append)
     assert told["batch"] == "0"
-    assert "1 orders landed; 1 accepted" in said[0]
+    assert "publishing master customer" in said[0]
+    assert "1 orders landed; 1 accepted" in said[-1]
     with pytest.raises(StepFailed, match="batch 99 is not in the ledger"):
         run_step(served.settings, no_dsn, "validate", "run", batch="99", say=said.append)
     with pytest.raises(StepFailed, match="'x' is not a batch"):
