@@ -9,7 +9,7 @@ from etl.errors import TerminalError
 from etl.settings import Settings
 
 PEERS = ("spark-jdbc", "spark-delta", "spark-cached", "any-lookup")
-OURS = ("auto", "cmeshjoin", "chybridjoin", "cinlj")
+OURS = ("cinlj", "auto", "cmeshjoin", "chybridjoin")
 CONTENDERS = (*OURS, *PEERS, "identity")
 MEMORY_SHARE = 0.10  # of R, for all workers of ours together
 

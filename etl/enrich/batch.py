@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from etl.enrich.build import JOINS, JoinName, build
 from etl.enrich.errors import FingerprintCollision
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.keys import I64, distinct, encode, plain
+from etl.enrich.keys import I64, plain
 from etl.enrich.step import Metrics, Step
 
 __all__ = ["ABSENT", "JOINS", "SHED", "BatchBudget", "BatchResult", "JoinName", "build", "join_batch"]
@@ -28,7 +28,7 @@ ABSENT, SHED = -1, -2
 class BatchResult:
     """The answer for each key of a call."""
 
-    master: pa.Table  # the distinct master rows used
+    master: pa.Table  # the master rows used, in pieces as they came: a mapped front stage is not copied
     position: I64  # for each key its row in `master`, ABSENT or SHED
     hit: np.ndarray  # answered by the front stage
     metrics: Metrics
@@ -75,9 +75,10 @@ def join_batch(
         step = join.give_up(now) if spent else join.step(now)
         metrics += step.metrics
         answer.add(step)
-    master, position = _told_apart(join, keys, answer)
-    _verify(keys, master, position)
-    return BatchResult(master, position, answer.hit, metrics)
+    tables = answer.tables or [join.tactic.schema(keys.type).empty_table()]
+    master = pa.concat_tables(tables)
+    _verify(keys, master, answer.position)
+    return BatchResult(master, answer.position, answer.hit, metrics)
 
 
 class _Answer:
@@ -85,38 +86,29 @@ class _Answer:
 
     def __init__(self, first_ticket: int, keys: int) -> None:
         self._first = first_ticket
+        self.tables: list[pa.Table] = []
+        self._starts: dict[int, int] = {}  # by table: a front stage gives the same one again and again
         self._rows = 0
         self.position = np.full(keys, ABSENT, np.int64)
         self.hit = np.zeros(keys, bool)
-        self.tables: list[pa.Table] = []
-        self.steps = 0  # that brought rows; within one step no row comes twice
 
     def add(self, step: Step) -> None:
         self.hit[step.known_absent - self._first] = True
-        self.steps += bool(step.matched)
         for matches in step.matched:
             assert matches.rows is not None, "a match has a row"
             where = matches.tickets - self._first
-            self.position[where] = matches.row + self._rows
+            self.position[where] = matches.row + self._start(matches.rows)
             self.hit[where] |= matches.front
-            self.tables.append(matches.rows)
-            self._rows += matches.rows.num_rows
         if step.shed is not None:
             self.position[step.shed.tickets - self._first] = SHED
 
-
-def _told_apart(join: SemiStreamJoin, keys: pa.Array, answer: _Answer) -> tuple[pa.Table, I64]:
-    """One table in which every master row is there once."""
-    if not answer.tables:
-        return join.tactic.schema(keys.type).empty_table(), answer.position
-    master, position = pa.concat_tables(answer.tables).combine_chunks(), answer.position
-    if answer.steps == 1:
-        return master, position
-    groups = distinct(encode(master.column(0)))
-    if len(groups.first) < master.num_rows:
-        master = master.take(pa.array(groups.first))
-        position = np.where(position >= 0, groups.codes[position], position)
-    return master, position
+    def _start(self, rows: pa.Table) -> int:
+        """Where a table begins among all of them."""
+        if id(rows) not in self._starts:
+            self._starts[id(rows)] = self._rows
+            self.tables.append(rows)
+            self._rows += rows.num_rows
+        return self._starts[id(rows)]
 
 
 def _verify(keys: pa.Array, master: pa.Table, position: I64) -> None:

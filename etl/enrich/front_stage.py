@@ -93,15 +93,11 @@ class FrontStage:
             return np.zeros(len(keys), bool)
         return self._inner.recall(keys, counts, tuples)
 
-    def told_apart(self, hits: I64) -> tuple[I64, I64]:
-        """The distinct entries, and for each hit which of them it is."""
+    def answers(self, hits: I64) -> tuple[pa.Table, I64]:
+        """The master rows of hits as they are now, each once, and for each hit which of them it is."""
         assert self._inner is not None, "only a probe gives entries"
-        return self._inner.told_apart(hits)
-
-    def rows(self, entries: I64) -> pa.Table:
-        """The master rows of entries, as they are now."""
-        assert self._inner is not None, "only a probe gives entries"
-        return self._inner.store.take(entries)
+        entries, row = self._inner.told_apart(hits)
+        return self._inner.store.take(entries), row
 
     def learn(self, rows: pa.Table, frequency: I64) -> None:
         """Takes note of master rows and how many tuples each has just matched; keeps those worth keeping."""

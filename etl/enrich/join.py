@@ -146,11 +146,11 @@ class SemiStreamJoin:
         self._collect_hits(round_)
 
     def _collect_hits(self, round_: _Round) -> None:
-        """The rows of all hits, each row once."""
+        """The rows of all hits."""
         tickets = _all(round_.hit_tickets)
         if self.front_stage is not None and len(tickets):
-            entries, row = self.front_stage.told_apart(_all(round_.hit_entries))
-            round_.matched.append(Matches(tickets, row, self.front_stage.rows(entries), front=True))
+            rows, row = self.front_stage.answers(_all(round_.hit_entries))
+            round_.matched.append(Matches(tickets, row, rows, front=True))
 
     def _sort_out(self, round_: _Round, tuples: StreamTuples, entry: I64, missed: npt.NDArray[np.bool_]) -> None:
         front = self.front_stage

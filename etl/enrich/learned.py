@@ -38,17 +38,24 @@ class Learned:
 
 def total(parts: list[Learned], most: int = MOST_KEYS) -> Learned:
     """Several notes as one, cut to the `most` wanted keys."""
-    tuples = sum(part.tuples for part in parts)
-    told = [part for part in parts if len(part)]
-    if not told:
-        return Learned(parts[0].keys, parts[0].counts, tuples)
-    keys = pa.concat_arrays([part.keys for part in told])
+    every = _one_after_the_other(parts)
+    if sum(len(part) > 0 for part in parts) > 1:
+        groups = distinct(encode(every.keys))
+        counts = np.bincount(groups.codes, weights=every.counts).astype(np.int64)
+        every = Learned(every.keys.take(pa.array(groups.first)), counts, every.tuples)
+    return _cut(every, most)
+
+
+def disjoint(parts: list[Learned], most: int = MOST_KEYS) -> Learned:
+    """The same for notes that have no key in common, and quicker."""
+    return _cut(_one_after_the_other(parts), most)
+
+
+def _one_after_the_other(parts: list[Learned]) -> Learned:
+    told = [part for part in parts if len(part)] or parts[:1]
+    keys = told[0].keys if len(told) == 1 else pa.concat_arrays([part.keys for part in told])
     counts = np.concatenate([part.counts for part in told])
-    if len(told) > 1:
-        groups = distinct(encode(keys))
-        counts = np.bincount(groups.codes, weights=counts).astype(np.int64)
-        keys = keys.take(pa.array(groups.first))
-    return _cut(Learned(keys, counts, tuples), most)
+    return Learned(keys, counts, sum(part.tuples for part in parts))
 
 
 def _cut(learned: Learned, most: int) -> Learned:

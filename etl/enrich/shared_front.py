@@ -10,7 +10,7 @@ and the next batch finds the better rows. Within a batch the master is one versi
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ import pyarrow as pa
 from etl.enrich.front_rows import KNOWN_ABSENT, MISS
 from etl.enrich.front_stage import FrontStageCounts
 from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import I64, Keys, distinct, encode
-from etl.enrich.learned import Learned, Notebook
+from etl.enrich.keys import I64, Keys, distinct, encode, plain
+from etl.enrich.learned import Learned, Notebook, disjoint
 from etl.enrich.remembered import RememberedKeys
 
 _ABSENT_KEYS = 4096
@@ -54,7 +54,6 @@ class SharedFront:
         self._hot = hot
         size = 0 if hot is None else hot.rows.num_rows
         self._wanted = np.zeros(size, np.int32)
-        self._scratch = np.zeros(size, np.int32)
         self._absent: RememberedKeys | None = None
         self._notes = Notebook()
         self._tuples = 0
@@ -63,7 +62,7 @@ class SharedFront:
     def nbytes(self) -> int:
         """Memory of its own; the rows are mapped, and shared by all."""
         absent = 0 if self._absent is None else self._absent.nbytes
-        return self._wanted.nbytes + self._scratch.nbytes + self._notes.nbytes + absent
+        return self._wanted.nbytes + self._notes.nbytes + absent
 
     def __len__(self) -> int:
         return len(self._wanted)
@@ -81,18 +80,10 @@ class SharedFront:
         self._wanted += np.bincount(hits, minlength=len(self._wanted)).astype(np.int32)
         self._tuples += tuples
 
-    def told_apart(self, hits: I64) -> tuple[I64, I64]:
-        """The distinct rows, and for each hit which of them it is."""
-        order = np.arange(len(hits), dtype=np.int32)
-        self._scratch[hits] = order
-        distinct_rows = hits[self._scratch[hits] == order]
-        self._scratch[distinct_rows] = order[: len(distinct_rows)]
-        return distinct_rows, self._scratch[hits].astype(np.int64)
-
-    def rows(self, entries: I64) -> pa.Table:
-        """The master rows of hits."""
+    def answers(self, hits: I64) -> tuple[pa.Table, I64]:
+        """All the shared rows, as they are mapped: nothing is copied to say which of them answered."""
         assert self._hot is not None, "only a probe gives entries"
-        return self._hot.rows.take(pa.array(entries))
+        return self._hot.rows, hits
 
     def learn(self, rows: pa.Table, frequency: I64) -> None:
         """Notes which rows were wanted and not here."""
@@ -109,12 +100,11 @@ class SharedFront:
         self._absent.add(keys.take(distinct(keys).first), np.inf)
 
     def told(self) -> Learned | None:
-        """All it has seen: hits on the shared rows, and keys that missed."""
-        seen = Notebook()
-        if self._hot is not None:
-            hit = np.flatnonzero(self._wanted)
-            seen.note(self._hot.rows.column(0).take(pa.array(hit)), self._wanted[hit].astype(np.int64), self._tuples)
+        """All it has seen: hits on the shared rows, and keys that missed. No key is both."""
         missed = self._notes.told()
-        if missed is not None:
-            seen.note(missed.keys, missed.counts, 0 if self._hot is not None else self._tuples)
-        return seen.told()
+        if self._hot is None:
+            return None if missed is None else replace(missed, tuples=self._tuples)
+        hit = np.flatnonzero(self._wanted)
+        keys = plain(self._hot.rows.column(0).take(pa.array(hit)))
+        seen = Learned(keys, self._wanted[hit].astype(np.int64), self._tuples)
+        return seen if missed is None else disjoint([seen, missed])

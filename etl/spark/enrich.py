@@ -31,9 +31,10 @@ from etl.adapters import front_stage_file
 from etl.adapters.front_stage_file import FrontStageDamaged
 from etl.adapters.masters import PinnedMaster
 from etl.enrich.auto import AutoTactic
-from etl.enrich.batch import SHED, BatchBudget, BatchResult, JoinName, build, join_batch
+from etl.enrich.batch import ABSENT, SHED, BatchBudget, BatchResult, JoinName, build, join_batch
 from etl.enrich.build import uses_front_stage
 from etl.enrich.cost import UnitCosts
+from etl.enrich.gather import MasterRows, rising_order
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.keys import same_kind
 from etl.enrich.shared_front import HotRows, SharedFront
@@ -43,7 +44,7 @@ from etl.spark.engine_notes import MasterNotes, Notes
 SHED_FLAG = "shed"
 
 _JOINED_ROWS = 262_144
-_SENT_ROWS = 65_536
+_SENT_ROWS = 8_192  # a megabyte or so: still in the cores' caches when the JVM turns it into rows
 
 _HOT: dict[Path, tuple[str, int, HotRows]] = {}
 """By file, the front stage this worker has mapped: whose rows, and which file exactly."""
@@ -102,9 +103,7 @@ def _enrich_partition(
         for batch in _gathered(batches):
             if not runs:  # an empty partition opens nothing
                 runs = {join.pinned.master.name: _Run(plan, join, opened) for join in plan.joins}
-            enriched = _enrich_batch(runs, batch)
-            for start in range(0, enriched.num_rows, _SENT_ROWS):
-                yield enriched.slice(start, _SENT_ROWS)
+            yield from _enrich_batch(runs, batch)
         if notes is not None and runs:
             notes.add({name: run.notes() for name, run in runs.items()})
 
@@ -185,20 +184,44 @@ def _hot(join: MasterJoin) -> HotRows | None:
     return known[2] if known[0] == join.pinned.rows_id else None
 
 
-def _enrich_batch(runs: Mapping[str, _Run], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _enrich_batch(runs: Mapping[str, _Run], batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows with what was found for them, in the order of the first master's rows, a few at a time."""
     candidate = _candidates(batch)
-    shed = np.zeros(batch.num_rows, bool)
-    columns, fields = list(batch.columns), list(batch.schema)
-    for name, run in runs.items():
-        keys = batch.column(run.pinned.master.key)
+    answers = [_Answer.of(run, batch, candidate) for run in runs.values()]
+    shed = np.logical_or.reduce([answer.position == SHED for answer in answers])
+    flags = [*(answer.hit for answer in answers), shed]
+    order = rising_order(answers[0].position)
+    rest = [answer.rows.compact(answer.position) for answer in answers[1:]]
+    for start in range(0, len(order), _SENT_ROWS):
+        part = order[start : start + _SENT_ROWS]
+        masters = [answers[0].rows.take(answers[0].position[part])]
+        masters += [rows.take(pa.array(code[part])) for rows, code in rest]
+        untouched = None if candidate is None else ~candidate[part]
+        hits_and_shed = [pa.array(flag[part], mask=untouched) for flag in flags]
+        found = [column for pair in zip(masters, hits_and_shed, strict=False) for column in pair]
+        yield pa.RecordBatch.from_arrays(
+            [*batch.take(pa.array(part)).columns, *found, hits_and_shed[-1]],
+            [*batch.schema.names, *(name for run in runs for name in (run, f"{run}_hit")), SHED_FLAG],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one master's join said about all rows of a batch."""
+
+    rows: MasterRows
+    position: npt.NDArray[np.int64]
+    hit: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, run: _Run, batch: pa.RecordBatch, candidate: npt.NDArray[np.bool_] | None) -> _Answer:
+        keys, master = batch.column(run.pinned.master.key), run.pinned.master
         result = run.answer(keys if candidate is None else keys.filter(pa.array(candidate)))
-        position, hit = _spread(result.position, candidate, -1), _spread(result.hit, candidate, False)
-        shed |= position == SHED
-        columns += [_struct(run.pinned, result.master, position), pa.array(hit, mask=_not(candidate))]
-        fields += [pa.field(name, columns[-2].type), pa.field(f"{name}_hit", pa.bool_())]
-    columns.append(pa.array(shed, mask=_not(candidate)))
-    fields.append(pa.field(SHED_FLAG, pa.bool_()))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        return cls(
+            MasterRows(result.master, master.columns),
+            _spread(result.position, candidate, ABSENT),
+            _spread(result.hit, candidate, False),
+        )
 
 
 def _candidates(batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
@@ -209,10 +232,6 @@ def _candidates(batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
     return None if candidate.all() else candidate
 
 
-def _not(candidate: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_] | None:
-    return None if candidate is None else ~candidate
-
-
 def _spread(values: npt.NDArray[Any], candidate: npt.NDArray[np.bool_] | None, rest: object) -> npt.NDArray[Any]:
     """Values of the candidates, in the places of all rows."""
     if candidate is None:
@@ -220,19 +239,3 @@ def _spread(values: npt.NDArray[Any], candidate: npt.NDArray[np.bool_] | None, r
     spread = np.full(len(candidate), rest, values.dtype)
     spread[candidate] = values
     return spread
-
-
-def _struct(pinned: PinnedMaster, master: pa.Table, position: npt.NDArray[np.int64]) -> pa.StructArray:
-    absent = position < 0
-    missing = bool(absent.any())
-    where = pa.array(position, mask=absent) if missing else pa.array(position)
-    rows = master if master.num_rows else pinned.schema.empty_table()
-    names = list(pinned.master.columns)
-    columns = [_take(rows[name], where) for name in names]
-    fields = [pinned.schema.field(name) for name in names]
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(absent) if missing else None)
-
-
-def _take(column: pa.ChunkedArray, where: pa.Array) -> pa.Array:
-    taken = column.take(where)
-    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken

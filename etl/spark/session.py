@@ -65,7 +65,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -43,7 +43,7 @@ def test_rows_come_back_as_they_went_in() -> None:
         ids = np.unique(rng.zipf(1.3, 300) % 4_000)
         entry = front.probe(encode(pa.array(ids)))
         if (entry >= 0).any():
-            kept = front.rows(entry[entry >= 0])
+            kept = front.answers(entry[entry >= 0])[0]
             assert kept.column("id").to_pylist() == ids[entry >= 0].tolist()
             assert [len(text) for text in kept.column("text").to_pylist()] == [i % 97 for i in ids[entry >= 0].tolist()]
         front.record(entry[entry >= 0], len(ids))
@@ -69,7 +69,7 @@ def test_an_invalidated_row_is_a_stale_miss_and_then_learnt_again() -> None:
     assert front.probe(keys(1, 7)).tolist() == [STALE, MISS]
     assert front.probe(keys(2))[0] >= 0
     front.learn(rows(np.array([1]), 33), np.array([2]))
-    assert front.rows(front.probe(keys(1))).column("text").to_pylist() == ["x" * 33]
+    assert front.answers(front.probe(keys(1)))[0].column("text").to_pylist() == ["x" * 33]
 
 
 def test_the_papers_policy_admits_at_the_threshold_and_displaces_the_least_frequent() -> None:

@@ -72,13 +72,13 @@ def test_memory_stays_within_the_budget_at_every_step(name: str, text: bool) -> 
 
 
 @pytest.mark.parametrize("name", JOINS)
-def test_the_answer_of_a_batch_holds_every_master_row_once(name: str) -> None:
+def test_the_answer_of_a_batch_holds_no_more_master_rows_than_tuples(name: str) -> None:
     master = source(np.arange(2_000))
     join = build(name, **ways(master), budget_bytes=BUDGET, lookup_tuples=100)
     rng = np.random.default_rng(31)
     result = join_batch(join, pa.array(rng.integers(0, 2_000, 5_000)))
-    ids = result.master.column("id").to_pylist()
-    assert len(ids) == len(set(ids))
+    used = np.bincount(result.position, minlength=result.master.num_rows)
+    assert used.all(), "every row of the answer is somebody's"
     assert result.metrics.tuples == result.metrics.matched == 5_000
 
 

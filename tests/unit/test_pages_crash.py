@@ -131,7 +131,7 @@ def test_a_crash_at_any_step_of_collection_removes_nothing_that_is_named(store: 
                 break
     assert step >= 4
     assert contents(PageStore(store.root)) == truth
-    assert len(files_of(store.runs)) == 2, "one base: rows and index"
+    assert len(files_of(store.runs)) == 3, "one base: rows, index, and the marks of verified pages"
 
 
 def test_a_manifest_gets_its_name_after_everything_it_names_is_on_disk(

@@ -1,9 +1,9 @@
 """A run as readers see it: pages found by fence keys, and verified before anything in them is believed.
 
-A page is verified when this process first reads it, and then remembered. So a damaged page is never read as
-data, opening a run costs nothing that grows with its rows, and a resident worker pays once per page. A search
-may step on pages not verified yet, but what it finds is believed only inside the page that the fences named:
-if a damaged key misleads it, it ends outside that page, and the whole segment is verified.
+A page is verified when it is first read, and then remembered (`verified`). So a damaged page is never read as data,
+opening a run costs nothing that grows with its rows, and a page is paid for once. A search may step on pages not
+verified yet, but what it finds is believed only inside the page that the fences named: if a damaged key misleads it,
+it ends outside that page, and the whole segment is verified.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from etl.adapters.pages.errors import PageDamaged, RunDamaged, RunMissing, RunTr
 from etl.adapters.pages.layout import Checksums, Index
 from etl.adapters.pages.manifest import RunEntry
 from etl.adapters.pages.shape import Shape, whole
+from etl.adapters.pages.verified import Marks, mark_all, marks_of
 from etl.adapters.pages.writer import data_file, index_file
 
 Bytes = Callable[[int, int], pa.Buffer]
@@ -42,7 +43,7 @@ class Hits:
 class Run:
     """One run of one store. Holds the index and what is verified; rows stay in the file."""
 
-    def __init__(self, entry: RunEntry, shape: Shape, index: Index, read: Bytes) -> None:
+    def __init__(self, entry: RunEntry, shape: Shape, index: Index, read: Bytes, verified: Marks) -> None:
         self.entry, self.shape, self.index = entry, shape, index
         self.firsts: pa.Array = whole(index.pages.column("first"))
         self.lasts: pa.Array = whole(index.pages.column("last"))
@@ -51,7 +52,7 @@ class Run:
         self._crc32: npt.NDArray[np.uint32] = index.pages.column("crc32").to_numpy()
         self._first_pages: Rows = np.array([segment.first_page for segment in index.segments], np.int64)
         self._opened: dict[int, tuple[pa.RecordBatch, pa.Array, Checksums]] = {}
-        self._verified = np.zeros(entry.pages, np.bool_)
+        self._verified = verified
 
     # --- pages
 
@@ -175,7 +176,7 @@ def open_run(runs: Path, entry: RunEntry, shape: Shape, *, random_access: bool =
         mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
     if random_access:
         mapped.madvise(mmap.MADV_RANDOM)
-    return Run(entry, shape, index, pa.py_buffer(mapped).slice)
+    return Run(entry, shape, index, pa.py_buffer(mapped).slice, marks_of(path, entry.pages))
 
 
 def check_run(runs: Path, entry: RunEntry, shape: Shape) -> None:
@@ -184,7 +185,8 @@ def check_run(runs: Path, entry: RunEntry, shape: Shape) -> None:
     index = _load_index(runs, entry, shape)
     _check_size(path, entry.bytes, shape)
     with path.open("rb") as file:
-        run = Run(entry, shape, index, lambda offset, length: pa.py_buffer(os.pread(file.fileno(), length, offset)))
+        none = np.zeros(entry.pages, np.bool_)
+        run = Run(entry, shape, index, lambda at, size: pa.py_buffer(os.pread(file.fileno(), size, at)), none)
         last: pa.Array | None = None
         for number in range(len(index.segments)):
             run.verify(run.pages_in(number))
@@ -196,6 +198,7 @@ def check_run(runs: Path, entry: RunEntry, shape: Shape) -> None:
             last = codes.take(keys, np.array([len(keys) - 1]))
     if (int(run.starts[-1]), len(run.firsts)) != (entry.rows, entry.pages):
         raise RunDamaged(shape.store, entry.name, f"{int(run.starts[-1])} rows instead of {entry.rows}")
+    mark_all(path, entry.pages)
 
 
 def _load_index(runs: Path, entry: RunEntry, shape: Shape) -> Index:

@@ -114,7 +114,7 @@ class MasterPages:
                 continue
             parts.append(self._live(run.gather(hits, self._columns_of(run))))
             wanted = wanted.filter(pa.array(~hits.found)) if run.entry.is_overlay else wanted
-        return pa.concat_tables([self._stored_empty(), *parts]).combine_chunks()
+        return pa.concat_tables([self._stored_empty(), *parts])
 
     def _columns_of(self, run: Run) -> list[str]:
         return [*self.shape.key, *self.columns, *([DELETED] if run.entry.is_overlay else [])]

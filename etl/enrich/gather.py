@@ -1,0 +1,59 @@
+"""Master rows for tuples, in the order that suits the rows.
+
+    position per tuple ──► rising_order ──► tuples in the order of their master rows ──► MasterRows.take, slice by slice
+
+Copying strings from places that rise takes a third of the time of copying them from places all over (measured on 200
+thousand rows of 142 bytes: 14 ms against 36, and 4 for the order), and tuples are thinner than master rows. So it is
+the tuples that are put in order. Nobody downstream relies on the order of tuples within a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from etl.enrich.keys import I64
+
+_HALF = 32
+
+
+def rising_order(position: I64) -> I64:
+    """The order in which positions rise; equal ones keep theirs. Numbers and places sorted as one are much quicker."""
+    assert len(position) < 1 << _HALF, "a place fits into half a number"
+    least = int(position.min(initial=0))
+    packed = ((position - least) << _HALF) | np.arange(len(position))
+    packed.sort()
+    return packed & ((1 << _HALF) - 1)
+
+
+class MasterRows:
+    """Some columns of a table that may be in many pieces, as one struct per row."""
+
+    def __init__(self, master: pa.Table, columns: Sequence[str]) -> None:
+        batches = master.select(list(columns)).to_batches()
+        self._pieces = [batch.to_struct_array() for batch in batches]
+        self._starts = np.cumsum([0, *(len(piece) for piece in self._pieces)])
+        self.type = pa.struct([master.schema.field(name) for name in columns])
+
+    def take(self, rising: I64) -> pa.StructArray:
+        """The rows at positions that never fall; below zero there is no row, and the answer is NULL."""
+        absent = int(np.searchsorted(rising, 0))
+        parts = [pa.nulls(absent, self.type)] if absent or not len(rising) else []
+        while absent < len(rising):
+            number = int(np.searchsorted(self._starts, rising[absent], "right")) - 1
+            stop = int(np.searchsorted(rising, self._starts[number + 1]))
+            parts.append(self._pieces[number].take(pa.array(rising[absent:stop] - self._starts[number])))
+            absent = stop
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+    def compact(self, position: I64) -> tuple[pa.StructArray, I64]:
+        """The rows at any positions, each once, and for each position which of them it is."""
+        order = rising_order(position)
+        rising = position[order]
+        first = np.ones(len(rising), bool)
+        first[1:] = rising[1:] != rising[:-1]
+        code = np.empty(len(position), np.int64)
+        code[order] = np.cumsum(first) - 1
+        return self.take(rising[first]), code
