@@ -43,6 +43,7 @@ def render(result: Result, table: Table) -> str:
             "Seconds per batch:", table(head, lines(seconds)),
             "How many times as long as `auto`:", table(head, lines(ratio)),
             "Memory held, MiB:", table(head, lines(memory)),
+            *([transport(result["transport"], known)] if result.get("transport") else []),
             "What was aimed at:", table(("target", "wanted", "measured", ""), targets(result)),
         ]
     )  # fmt: skip
@@ -51,6 +52,20 @@ def render(result: Result, table: Table) -> str:
 def conditions(notes: Mapping[str, str]) -> str:
     """How the run was made, and what disturbed it."""
     return "\n".join(f"- *{name}*: {note}" for name, note in notes.items())
+
+
+def transport(rows: list[dict[str, Any]], known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
+    """What of `auto`'s time is moving the joined rows, which no join could save."""
+    told = []
+    for row in rows:
+        own = known.get(("auto", row["batch"], row["zipf"]))
+        if own is not None and row["zipf"] == 1.0:
+            share = row["seconds"] / own["seconds"]
+            told.append(f"{row['batch']:,} orders {row['seconds']:.3f} s, {share:.0%} of `auto`'s time")
+    return (
+        "`identity` moves thin orders both ways. A join has to send rows as wide as the joined ones back. Rows of that "
+        f"width moved with no join at all, Zipf 1: {'; '.join(told)}."
+    )
 
 
 def targets(result: Result) -> list[tuple[str, str, str, str]]:

@@ -18,6 +18,7 @@ from bench.measured import RESULTS, keep, machine, progress
 from bench.peers import phases
 from bench.peers.jars import jdbc_jar
 from bench.peers.measure import Row
+from bench.peers.phases import Transport
 from bench.peers.plan import CONTENDERS, OURS, PEERS, Jdbc, Plan
 from bench.peers.results import grown, ratios, table, targets
 from bench.peers.spark_peers import HEAP
@@ -42,7 +43,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--zipf", type=float, nargs="+", default=[0.0, 0.5, 1.0], help="skews of the orders' keys")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--repeats", type=int, default=3, help="timed batches per cell, the median counts")
-    parser.add_argument("--warmups", type=int, default=1, help="batches before them")
+    parser.add_argument("--warmups", type=int, default=2, help="batches before them")
     parser.add_argument(
         "--small-rows", type=int, help="the smaller R of the growth measurement (a tenth of R; 0: none)"
     )
@@ -132,10 +133,11 @@ def result_of(plan: Plan, rows: list[Row], larger: list[Row]) -> dict[str, Any]:
         "bytes_of_master": plan.data.bytes,
         "repeats": plan.repeats,
         "notes": _NOTES,
-        "rows": rows,
+        "rows": [row for row in rows if row["contender"] != Transport.name],
+        "transport": [row for row in rows if row["contender"] == Transport.name],
         "growth": larger,
     }
-    result["ratios"], result["growth_ratios"] = ratios(rows), grown(larger)
+    result["ratios"], result["growth_ratios"] = ratios(result["rows"]), grown(larger)
     return {**result, "targets": targets(result)}
 
 
