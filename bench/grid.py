@@ -14,22 +14,26 @@ buffers of its own that cannot be dropped while it runs, so it is measured warm 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from deltalake import WriterProperties, write_deltalake
 
-from bench.data import KEY, DataSet, Draw
+from bench.data import KEY, DataSet, Draw, chunks, customers
 from bench.measured import RESULTS, keep, machine, median, progress
 from bench.page_cache import PageCache, bytes_read
 from etl import settings as configuration
+from etl.adapters.delta_ports import pin_delta
 from etl.adapters.pages.store import PageStore
 from etl.adapters.pages.writer import data_file
 from etl.adapters.postgres_ports import exported_snapshot
@@ -40,10 +44,12 @@ from etl.errors import FrontstageError
 from etl.settings import Settings
 from etl.stack.postgres import embedded_postgres
 
+STORES = ("pages", "delta", "postgres")
 SINGLE = ("cinlj", "chybridjoin", "cmeshjoin")
 NAMES = ("auto", *SINGLE)
 WITHIN = 1.15
 _HISTORY = 200_000
+_GROUP_ROWS = 16_384
 _WARMUPS = 2
 _ENOUGH_S = 2.0  # of timed runs per join; short ones are repeated until then
 _LEAST_ROUNDS, _MOST_ROUNDS = 9, 40
@@ -86,14 +92,8 @@ def pages(data: DataSet) -> Iterator[Store]:
     store = data.publish()
     with PageStore(store.root).open() as view:
         cache = PageCache([data_file(store.runs, run.entry.name) for run in view.runs])
-
-        def drop() -> None:
-            stayed = cache.drop()
-            if stayed > cache.pages // 100:
-                progress(f"  {stayed} of {cache.pages} pages could not be dropped: somebody else has them mapped")
-
         try:
-            yield Store("pages", view, drop)
+            yield Store("pages", view, lambda: _told(cache))
         finally:
             cache.close()
 
@@ -108,6 +108,32 @@ def in_postgres(data: DataSet, settings: Settings) -> Iterator[Store]:
             pinned = snapshot.with_fences(snapshot.pin(data.table, [KEY]))
             with pinned.open() as ports:
                 yield Store("postgres", ports)
+
+
+@contextmanager
+def in_delta(data: DataSet) -> Iterator[Store]:
+    """R as a Delta table in key order, row groups of a size that suits lookups; read directly at one version."""
+    path = data.folder / "delta-in-key-order"
+    if not (path / "_delta_log").is_dir():
+        progress(f"writing {data.rows:,} rows to Delta")
+        rows = pa.RecordBatchReader.from_batches(customers(np.arange(1)).schema, chunks(data.rows))
+        aside = path.with_suffix(".new")
+        shutil.rmtree(aside, ignore_errors=True)
+        write_deltalake(aside, rows, writer_properties=WriterProperties(max_row_group_size=_GROUP_ROWS))
+        aside.rename(path)
+    with pin_delta(path, [KEY]).open() as ports:
+        cache = PageCache(sorted(path.glob("*.parquet")))
+        try:
+            yield Store("delta", ports, lambda: _told(cache))
+        finally:
+            cache.close()
+
+
+def _told(cache: PageCache) -> None:
+    """Drops what the kernel has cached, and says so when it did not let go."""
+    stayed = cache.drop()
+    if stayed > cache.pages // 100:
+        progress(f"  {stayed} of {cache.pages} pages could not be dropped: somebody else has them mapped")
 
 
 def measure(cell: Cell) -> dict[str, Any]:
@@ -194,7 +220,8 @@ def run(data: DataSet, chosen: argparse.Namespace, settings: Settings) -> dict[s
     budget = int(data.bytes * chosen.share)
     for name in chosen.stores:
         with ExitStack() as stack:
-            store = stack.enter_context(pages(data) if name == "pages" else in_postgres(data, settings))
+            ways = {"pages": pages, "delta": in_delta, "postgres": partial(in_postgres, settings=settings)}
+            store = stack.enter_context(ways[name](data))
             for state in store.states:
                 for zipf in chosen.zipf:
                     for batch in chosen.batches:
@@ -215,7 +242,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of R")
     parser.add_argument("--batches", type=int, nargs="+", default=[5_000, 50_000, 500_000], help="orders per batch")
     parser.add_argument("--zipf", type=float, nargs="+", default=[0.0, 1.0])
-    parser.add_argument("--stores", nargs="+", choices=["pages", "postgres"], default=["pages", "postgres"])
+    parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
     parser.add_argument("--share", type=float, default=0.10, help="memory of each join, as a share of R")
     parser.add_argument("--repeats", type=int, default=5, help="rounds per cell; more when they are short")
     parser.add_argument("--folder", type=Path, help="where the data set is kept (var/bench unless given)")

@@ -34,13 +34,12 @@ from etl.adapters.delta_row_groups import DataFiles, RowGroup, row_groups
 from etl.adapters.delta_table import open_table, shape_of
 from etl.adapters.pages import codes
 from etl.adapters.pages.codes import Rows
-from etl.adapters.pages.shape import Shape
-from etl.adapters.postgres_ports_rows import refuse_repeated_keys
+from etl.adapters.pages.shape import Shape, Shaped
 from etl.enrich.keys import plain
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedDelta:
+class PinnedDelta(Shaped):
     """A Delta table at one version: all a worker needs to read it."""
 
     table: str
@@ -50,20 +49,6 @@ class PinnedDelta:
     shape: Shape = field(repr=False)
     groups: tuple[RowGroup, ...] = field(repr=False)
     key_cache_bytes: int
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return self.shape.key
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns besides the key."""
-        return tuple(self.shape.schema.names[len(self.key) :])
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of every table handed out: the key first, as a struct when it has several columns."""
-        return self.shape.public(self.shape.schema.empty_table(), self.columns).schema
 
     def open(self) -> DeltaPorts:
         """A reader, for as long as its block lasts."""
@@ -172,7 +157,7 @@ class DeltaPorts:
 
     def _public(self, parts: Sequence[pa.Table]) -> pa.Table:
         rows = pa.concat_tables([self._shape.schema.empty_table(), *parts]).combine_chunks()
-        refuse_repeated_keys(self._shape, rows)
+        self._shape.refuse_repeated_keys(rows)
         return self._shape.public(rows, self._pinned.columns)
 
 

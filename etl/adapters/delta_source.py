@@ -33,7 +33,6 @@ from etl.adapters.pages.errors import RepublishNeeded
 from etl.adapters.pages.manifest import Position
 from etl.adapters.pages.shape import Shape
 from etl.adapters.pages.source import Changes, Snapshot
-from etl.adapters.postgres_ports_rows import refuse_repeated_keys
 from etl.errors import FrontstageError, TerminalError
 
 _FEED = "delta.enableChangeDataFeed"
@@ -128,7 +127,7 @@ class DeltaMaster:
         np.maximum.at(last, key, commit)
         written = _is_one_of(feed.column(_TYPE), "insert", "update_postimage") & (commit == last[key])
         upserts = rows.filter(pa.array(written))
-        refuse_repeated_keys(shape, upserts)
+        shape.refuse_repeated_keys(upserts)
         example = np.zeros(len(last), np.int64)  # any row that shows the key
         example[key] = np.arange(len(key))
         example[key[written]] = -1

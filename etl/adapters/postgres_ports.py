@@ -31,11 +31,10 @@ from psycopg2 import sql
 
 from etl.adapters import postgres
 from etl.adapters.pages import codes
-from etl.adapters.pages.shape import Shape
+from etl.adapters.pages.shape import Shape, Shaped
 from etl.adapters.postgres import Connection
 from etl.adapters.postgres_ports_catalog import describe
 from etl.adapters.postgres_ports_read import copied, selected
-from etl.adapters.postgres_ports_rows import refuse_repeated_keys, stretches
 from etl.adapters.postgres_ports_sql import KeySql, storable
 from etl.enrich.keys import plain
 from etl.errors import MasterUnavailable, SettingsError
@@ -44,7 +43,7 @@ _SETTINGS = "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local 
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedTable:
+class PinnedTable(Shaped):
     """A master table at one version: all a worker needs to read it. It holds a DSN, and does not show it."""
 
     dsn: str = field(repr=False)
@@ -61,20 +60,6 @@ class PinnedTable:
     @property
     def table(self) -> str:
         return self.shape.store
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return self.shape.key
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns besides the key."""
-        return tuple(self.shape.schema.names[len(self.key) :])
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of every table handed out: the key first, as a struct when it has several columns."""
-        return self.shape.public(self.shape.schema.empty_table(), self.columns).schema
 
     def open(self) -> PostgresPorts:
         """A reader with one connection of its own, for as long as its block lasts."""
@@ -211,7 +196,7 @@ class PostgresPorts:
         if self._fence_codes is None:
             self._fence_codes = self._shape.codes(self._pages())
         pages = np.unique(np.maximum(codes.search(self._fence_codes, wanted, "right") - 1, 0))
-        parts = [self.read_pages(first, stop - first) for first, stop in stretches(pages)]
+        parts = [self.read_pages(first, stop - first) for first, stop in codes.stretches(pages)]
         return pa.concat_tables([self._public([]), *parts]), len(pages)
 
     # --- all of them
@@ -232,7 +217,7 @@ class PostgresPorts:
     def _public(self, parts: Sequence[pa.Table]) -> pa.Table:
         rows = pa.concat_tables([self._shape.schema.empty_table(), *parts]).combine_chunks()
         if not self._pinned.unique:
-            refuse_repeated_keys(self._shape, rows)
+            self._shape.refuse_repeated_keys(rows)
         return self._shape.public(rows, self._pinned.columns)
 
 

@@ -11,7 +11,7 @@ Bytes order text as Postgres does under COLLATE "C". Every function takes and gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -196,3 +196,10 @@ def concat(arrays: Sequence[pa.Array]) -> pa.Array:
 def _mask(array: Any) -> Mask:
     mask: Mask = array.to_numpy(zero_copy_only=False)
     return mask
+
+
+def stretches(pages: Rows) -> Iterator[tuple[int, int]]:
+    """Rising page numbers as stretches of neighbours: first page, and the one after the last."""
+    if len(pages):
+        for stretch in np.split(pages, np.flatnonzero(np.diff(pages) != 1) + 1):
+            yield int(stretch[0]), int(stretch[-1]) + 1

@@ -26,6 +26,7 @@ from etl.adapters.pages.layout import Checksums, Index
 from etl.adapters.pages.manifest import RunEntry
 from etl.adapters.pages.shape import Shape, whole
 from etl.adapters.pages.verified import Marks, mark_all, marks_of
+from etl.adapters.pages.waiting import done_by_many
 from etl.adapters.pages.writer import data_file, index_file
 
 Bytes = Callable[[int, int], pa.Buffer]
@@ -115,18 +116,20 @@ class Run:
         """Where distinct sorted codes are."""
         possible, pages = self._fenced(wanted)
         narrowed = wanted if len(pages) == len(wanted) else wanted.filter(pa.array(possible))
-        hit, places = np.zeros(len(narrowed), np.bool_), []
         bounds = [*np.searchsorted(pages, self._first_pages).tolist(), len(pages)]
-        for number, (start, stop) in enumerate(pairwise(bounds)):
-            if start == stop:
-                continue
-            part = narrowed.slice(start, stop - start)
-            rows = self._search(number, part, pages[start:stop])
-            hit[start:stop] = codes.equal(codes.take(self.segment(number)[1], rows), part)
-            places.append((number, rows[hit[start:stop]]))
+        parts = [(number, start, stop) for number, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
+
+        def searched(part: tuple[int, int, int]) -> tuple[Mask, Rows]:
+            number, start, stop = part
+            few = narrowed.slice(start, stop - start)
+            rows = self._search(number, few, pages[start:stop])
+            hit = codes.equal(codes.take(self.segment(number)[1], rows), few)
+            return hit, rows[hit]
+
+        answers = done_by_many(searched, parts, lambda part: part[2] - part[1])
         found = np.zeros(len(wanted), np.bool_)
-        found[possible] = hit
-        return Hits(found, places)
+        found[possible] = np.concatenate([np.zeros(0, np.bool_), *(hit for hit, _ in answers)])
+        return Hits(found, [(part[0], rows) for part, (_, rows) in zip(parts, answers, strict=True)])
 
     def _search(self, number: int, wanted: pa.Array, pages: Rows) -> Rows:
         """The rows of a segment where codes are or would be; `pages` are the only ones that may hold them."""
@@ -162,7 +165,12 @@ class Run:
 
     def gather(self, hits: Hits, columns: list[str]) -> pa.Table:
         """The rows a search found."""
-        parts = [self.segment(number)[0].select(columns).take(pa.array(rows)) for number, rows in hits.places]
+
+        def taken(place: tuple[int, Rows]) -> pa.RecordBatch:
+            number, rows = place
+            return self.segment(number)[0].select(columns).take(pa.array(rows))
+
+        parts = done_by_many(taken, hits.places, lambda place: len(place[1]))
         schema = pa.schema([self._schema.field(name) for name in columns])
         return pa.Table.from_batches(parts, schema)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from etl.adapters.pages import codes
 from etl.adapters.pages.codes import Mask
 from etl.adapters.pages.errors import ColumnMismatch, ColumnUnsupported
-from etl.enrich.errors import NullMasterKey
+from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
 from etl.enrich.keys import kind, plain, same_kind
 
 CODE, DELETED, KEY = "__code", "__deleted", "key"
@@ -129,9 +129,40 @@ class Shape:
         table = stored.select(list(columns))
         return table.add_column(0, pa.field(KEY, self.key_type), key)
 
+    def refuse_repeated_keys(self, rows: pa.Table) -> None:
+        """Raise when two rows claim one key: a stream tuple would have two answers."""
+        if rows.num_rows < 2:
+            return
+        keys = self.codes(rows)
+        order = codes.argsort(keys)
+        again = np.flatnonzero(~codes.first_of_equals(codes.take(keys, order)))
+        if len(again):
+            raise DuplicateMasterKey(self.store, self.key_text(rows, int(order[again[0]])))
+
     def key_text(self, rows: pa.Table, row: int) -> str:
         """A key for a message."""
         return ", ".join(repr(rows.column(name)[row].as_py()) for name in self.key)
+
+
+class Shaped:
+    """What has a shape: its key, its other columns, and the columns it hands out."""
+
+    __slots__ = ()
+    shape: Shape
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.shape.key
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns besides the key."""
+        return tuple(self.shape.schema.names[len(self.key) :])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every table handed out: the key first, as a struct when it has several columns."""
+        return self.shape.public(self.shape.schema.empty_table(), self.columns).schema
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from etl.adapters.pages import codes
-from etl.adapters.pages.codes import Rows
 from etl.adapters.pages.errors import ColumnMismatch
 from etl.adapters.pages.manifest import Manifest
 from etl.adapters.pages.merge import visible
@@ -174,7 +173,7 @@ class MasterPages:
             possible |= run.may_hold(wanted)
         pages = np.maximum(codes.search(self._fences, wanted.filter(pa.array(possible)), "right") - 1, 0)
         pages = pages[codes.firsts_of(pages)]
-        parts = [self.read_pages(start, stop - start) for start, stop in _stretches(pages)]
+        parts = [self.read_pages(start, stop - start) for start, stop in codes.stretches(pages)]
         return pa.concat_tables([self.schema.empty_table(), *parts]), len(pages)
 
 
@@ -182,12 +181,3 @@ def _newest_whole(parts: Iterator[pa.Table]) -> list[pa.Table]:
     """The slices of one run as one table: segments of a run never share a key."""
     slices = list(parts)
     return [pa.concat_tables(slices)] if slices else []
-
-
-def _stretches(pages: Rows) -> Iterator[tuple[int, int]]:
-    """Rising page numbers as stretches of neighbours."""
-    if not len(pages):
-        return
-    breaks = np.flatnonzero(np.diff(pages) != 1) + 1
-    for stretch in np.split(pages, breaks):
-        yield int(stretch[0]), int(stretch[-1]) + 1
