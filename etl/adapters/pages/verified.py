@@ -61,7 +61,7 @@ def _marks_file(run: Path) -> Path:
 def _mapped(path: Path, pages: int) -> Marks:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        os.ftruncate(descriptor, pages)  # zeros where there was nothing; what others wrote stays
+        os.posix_fallocate(descriptor, 0, pages)  # what others wrote stays; a full disk says so here, not by a signal
         return np.frombuffer(mmap.mmap(descriptor, pages), np.bool_)
     finally:
         os.close(descriptor)
