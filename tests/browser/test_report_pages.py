@@ -89,7 +89,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Browser]:
     """The system's Chromium."""
     chromium = shutil.which("chromium")
-    if chromium is None:
+    if chromium is None:  # `bin/setup` installs it where it may; a developer without root still gets all other tests
         pytest.skip("chromium is not installed; `apt-get install chromium` to run the browser tests")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
