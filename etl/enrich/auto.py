@@ -3,36 +3,35 @@
     pending keys ──► price of   lookups   calls · call + keys · key
                                 pages     pages touched · page found by key
                                 scan      all pages · page read in order, once per H_S full of tuples
-                    ──► the cheapest joins this batch; what it really took corrects the unit costs
+                    ──► the cheapest joins this batch; what it really took corrects its price (experience.py)
 
-Results never depend on the choice. With a clock, unit costs are measured: once by a small trial, then after every
-round.
+Results never depend on the choice. With a clock, unit costs are measured by a small trial, and every round is timed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
+from etl.enrich.experience import Experience, TacticName
 from etl.enrich.keys import about_distinct
 from etl.enrich.sizing import Sizes
-from etl.enrich.step import Cost, StreamTuples, TacticStep, stacked
+from etl.enrich.step import StreamTuples, TacticStep, stacked
 from etl.enrich.stream_buffer import StreamBuffer
 from etl.enrich.tactic import Tactic
 
-TacticName = Literal["inlj", "hybridjoin", "meshjoin"]
+__all__ = ["AutoTactic", "Choice", "Clock", "TacticName", "prices"]
+
 Clock = Callable[[], float]
 _WORDS = {
     "inlj": "look the keys up",
     "hybridjoin": "read the pages that hold them",
     "meshjoin": "read every page once",
 }
-_LEARN = 0.3  # weight of the newest observation
-_SMALL = 64  # rounds of fewer keys or pages say nothing about unit costs
+_SMALL = 64  # rounds of fewer keys say nothing about what things cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,20 @@ def prices(
     return out
 
 
+@dataclass(slots=True)
+class _Round:
+    """From the first tuples to an empty tactic: what was expected of those first ones, and what all of it took."""
+
+    first: int
+    calculated: float
+    tuples: int = 0
+    seconds: float = 0.0
+
+    @property
+    def expected(self) -> float:
+        return self.calculated * self.tuples / max(1, self.first)
+
+
 class AutoTactic:
     """Chooses when it is idle, then lets the chosen tactic finish what was loaded."""
 
@@ -77,13 +90,14 @@ class AutoTactic:
         make: Mapping[TacticName, Callable[[], Tactic]],
         sizes: Mapping[TacticName, Sizes],
         profile: MasterProfile,
-        units: UnitCosts,
+        experience: Experience,
         clock: Clock | None = None,
     ) -> None:
         assert make, "at least one tactic to choose from"
         self._make, self.sizes, self._profile, self._clock = make, sizes, profile, clock
-        self.units = units
+        self.experience = experience
         self.choice: Choice | None = None
+        self._round: _Round | None = None  # being timed
         self._active: Tactic | None = None
         self._waiting = StreamBuffer()
         self._capacity = max(max(size.capacity, size.lookup_tuples) for size in sizes.values())
@@ -103,23 +117,28 @@ class AutoTactic:
     def load(self, tuples: StreamTuples) -> None:
         if not self.pending:
             self._choose(tuples)
+        if self._round is not None:
+            self._round.tuples += len(tuples)
         self._waiting.append(tuples)
 
     def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:
         if self._active is None:
             return TacticStep()
+        start = 0.0 if self._clock is None else self._clock()
         for part in self._waiting.take_first(self._active.room):
             self._active.load(part)
-        start = None if self._clock is None else self._clock()
         step = self._active.advance(draining=draining and not len(self._waiting), shedding=shedding)
-        if start is not None and self._clock is not None:
-            self._observe(step.cost, self._clock() - start)
+        if self._clock is not None and self._round is not None:
+            self._round.seconds += self._clock() - start
+            self._learn(self._round)
         return step
 
     def shed(self, count: int) -> StreamTuples | None:
+        self._round = None  # what was shed took no time: such a round says nothing
         return None if self._active is None else self._active.shed(count)
 
     def shed_all(self) -> StreamTuples | None:
+        self._round = None
         inside = None if self._active is None else self._active.shed_all()
         parts = [*([] if inside is None else [inside]), *self._waiting.take_first(len(self._waiting))]
         return stacked(parts) if parts else None
@@ -130,23 +149,18 @@ class AutoTactic:
 
     def _choose(self, tuples: StreamTuples) -> None:
         keys = about_distinct(tuples.keys)
-        seconds = prices(keys, len(tuples), self._profile, self.sizes, self.units)
-        name = min(seconds, key=lambda candidate: seconds[candidate])
+        calculated = prices(keys, len(tuples), self._profile, self.sizes, self.experience.units)
+        seconds = self.experience.priced(calculated)
+        timed = self._clock is not None and keys >= _SMALL
+        name = self.experience.choose(seconds, curious=timed)
         if self._active is None or self.choice is None or self.choice.name != name:
             self._active = self._make[name]()  # the one before is dropped: one budget, one set of pending tuples
         self.choice = Choice(name, keys, len(tuples), seconds)
+        self._round = _Round(len(tuples), calculated[name]) if timed else None
 
-    def _observe(self, cost: Cost, seconds: float) -> None:
-        """Moves the unit cost of what was just used towards what it took."""
+    def _learn(self, done: _Round) -> None:
+        """Once a round is over, its time corrects the price of the tactic."""
         assert self.choice is not None, "somebody was chosen"
-        units, name = self.units, self.choice.name
-        if name == "inlj" and cost.lookups >= _SMALL:
-            self.units = replace(units, key_s=_towards(units.key_s, (seconds - units.call_s) / cost.lookups))
-        elif name == "hybridjoin" and cost.pages:
-            self.units = replace(units, seek_page_s=_towards(units.seek_page_s, seconds / cost.pages))
-        elif name == "meshjoin" and cost.pages:
-            self.units = replace(units, scan_page_s=_towards(units.scan_page_s, seconds / cost.pages))
-
-
-def _towards(old: float, new: float) -> float:
-    return max(1e-9, (1 - _LEARN) * old + _LEARN * new)
+        if not self.pending:
+            self.experience = self.experience.after(self.choice.name, done.expected, done.seconds, self.choice.seconds)
+            self._round = None

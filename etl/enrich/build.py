@@ -15,6 +15,7 @@ from etl.enrich.auto import AutoTactic, Clock, TacticName, prices
 from etl.enrich.calibrate import measure_units, profile_of
 from etl.enrich.cost import MasterProfile, UnitCosts
 from etl.enrich.errors import PortMissing, UnknownChoice
+from etl.enrich.experience import Experience
 from etl.enrich.front import Front
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
@@ -67,6 +68,7 @@ class Options:
     staggered: bool = False  # MESHJOIN takes in tuples a little at every step, as the paper does
     shedding: SheddingConfig | None = None
     units: UnitCosts | None = None  # known unit costs; None: measured, when there is a clock
+    experience: Experience | None = None  # what an earlier `auto` has learned, unit costs and all
     clock: Clock | None = None
 
     def __post_init__(self) -> None:
@@ -90,12 +92,14 @@ def assemble(
     profile = profile or profile_of(sources.scan)
     names, cached = _tactics(name, sources), uses_front_stage(name)
     if name == "auto":
-        options = replace(options, units=_units(sources, options))
+        options = replace(options, experience=options.experience or Experience(_units(sources, options)))
     sizes = planned(name, names, budget_bytes, profile, options)
     front_bytes = min(size.front_bytes for size in sizes.values())
     make = {tactic: _maker(tactic, sources, sizes[tactic], options) for tactic in names}
-    units = options.units or UnitCosts()
-    tactic = AutoTactic(make, sizes, profile, units, options.clock) if name == "auto" else make[names[0]]()
+    if name == "auto":
+        tactic: Tactic = AutoTactic(make, sizes, profile, options.experience or Experience(), options.clock)
+    else:
+        tactic = make[names[0]]()
     if cached and front_stage is None and not options.front_elsewhere:
         front_stage = FrontStage(
             FrontStageConfig(front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s)
@@ -122,7 +126,8 @@ def planned(
         return sized(options.front_share)
     # One division of the budget has to serve whatever is chosen later: the one that suits the usual choice.
     sizes = sized(max(options.front_share, LOOKUP_FRONT_SHARE))
-    usual = prices(_USUAL_TUPLES, _USUAL_TUPLES, profile, sizes, options.units or UnitCosts())
+    known = options.experience or Experience(options.units or UnitCosts())
+    usual = known.priced(prices(_USUAL_TUPLES, _USUAL_TUPLES, profile, sizes, known.units))
     return sizes if min(usual, key=lambda tactic: usual[tactic]) == "inlj" else sized(options.front_share)
 
 

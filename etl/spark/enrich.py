@@ -33,7 +33,7 @@ from etl.adapters.masters import PinnedMaster
 from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import ABSENT, SHED, BatchBudget, BatchResult, JoinName, build, join_batch
 from etl.enrich.build import uses_front_stage
-from etl.enrich.cost import UnitCosts
+from etl.enrich.experience import Experience
 from etl.enrich.gather import MasterRows, rising_order
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.keys import same_kind
@@ -49,7 +49,7 @@ _SENT_ROWS = 8_192  # a megabyte or so: still in the cores' caches when the JVM 
 _HOT: dict[Path, tuple[str, int, HotRows]] = {}
 """By file, the front stage this worker has mapped: whose rows, and which file exactly."""
 
-_UNITS: dict[tuple[str, str], UnitCosts] = {}
+_EXPERIENCE: dict[tuple[str, str], Experience] = {}
 """By master and store, what reading costs this worker; measured once, then corrected by every batch."""
 
 
@@ -132,7 +132,7 @@ class _Run:
     def __init__(self, plan: EnrichPlan, join: MasterJoin, opened: ExitStack) -> None:
         self.pinned, self._plan = join.pinned, plan
         ports = opened.enter_context(join.pinned.open())
-        self._units_of = (join.pinned.master.table, type(join.pinned.place).__name__)
+        self._store = (join.pinned.master.table, type(join.pinned.place).__name__)
         self._front = SharedFront(_hot(join)) if uses_front_stage(plan.tactic) else None
         self.join: SemiStreamJoin = build(
             plan.tactic,
@@ -143,7 +143,7 @@ class _Run:
             front_stage=self._front,
             lookup_tuples=plan.lookup_tuples,
             front_elsewhere=True,
-            units=_UNITS.get(self._units_of),
+            experience=_EXPERIENCE.get(self._store),
             clock=time.perf_counter,
         )
         self._left = BatchBudget(plan.pages, plan.lookups)
@@ -158,7 +158,7 @@ class _Run:
     def notes(self) -> MasterNotes:
         """What the driver should know, once the partition is done."""
         if isinstance(self.join.tactic, AutoTactic):
-            _UNITS[self._units_of] = self.join.tactic.units
+            _EXPERIENCE[self._store] = self.join.tactic.experience
         return self._notes.with_learned(None if self._front is None else self._front.told())
 
     def _chosen(self) -> str:

@@ -5,6 +5,7 @@ The truth is a nested loop: a tuple matches the master row with its key, or none
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from etl.adapters.memory import MemoryMaster
 from etl.enrich.auto import AutoTactic
 from etl.enrich.cost import MasterProfile, UnitCosts
+from etl.enrich.experience import Experience
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
 from etl.enrich.inlj import IndexNestedLoop, InljConfig
@@ -58,8 +60,9 @@ def tactics(draw: st.DrawFn, master: MemoryMaster) -> Tactic:
     if name != "auto":
         return make[name]()
     sizes = {which: Sizes(capacity=capacity, lookup_tuples=capacity) for which in make}
-    units = UnitCosts(*draw(st.tuples(*[st.floats(1e-6, 1)] * 5)))
-    return AutoTactic(make, sizes, MasterProfile(max(1, master.page_count()), master.page_rows, 30), units)  # type: ignore[arg-type]
+    known = Experience(UnitCosts(*draw(st.tuples(*[st.floats(1e-6, 1)] * 5))))
+    profile = MasterProfile(max(1, master.page_count()), master.page_rows, 30)
+    return AutoTactic(make, sizes, profile, known, time.perf_counter if draw(st.booleans()) else None)  # type: ignore[arg-type]
 
 
 class Ledger:

@@ -24,6 +24,7 @@ from etl.enrich.cost import (
     passing,
 )
 from etl.enrich.errors import BudgetTooSmall
+from etl.enrich.experience import Experience
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
 from etl.enrich.inlj import IndexNestedLoop, InljConfig
@@ -229,13 +230,16 @@ def test_auto_measures_unit_costs_with_the_clock_it_is_given() -> None:
     ways = {"lookup": source, "scan": source, "index": source}
     join = build("auto", **ways, budget_bytes=1 << 20, clock=slowing(0.5))
     assert isinstance(join.tactic, AutoTactic)
-    before = join.tactic.units
-    assert before != UnitCosts()
+    before = join.tactic.experience
+    assert before.units != UnitCosts()
+    assert not before.seen
     join_batch(join, pa.array(np.arange(1_000)))
-    assert join.tactic.units != before
+    assert len(join.tactic.experience.seen) == 1
+    join_batch(join, pa.array(np.arange(10)))  # too few to say anything
+    assert len(join.tactic.experience.seen) == 1
     without = build("auto", **ways, budget_bytes=1 << 20)
     assert isinstance(without.tactic, AutoTactic)
-    assert without.tactic.units == UnitCosts()
+    assert without.tactic.experience == Experience()
 
 
 def test_auto_uses_what_the_master_offers() -> None:
