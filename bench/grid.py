@@ -4,7 +4,8 @@
     joins     auto, cinlj, chybridjoin, cmeshjoin, each kept from batch to batch as a pipeline keeps it
     rounds    the same fresh batch for all of them; who goes first changes, so noise hits all alike; after some
               rounds only those near the best go on, until the clock has seen enough
-    result    median seconds, and auto over the best single tactic
+    result    median seconds, and auto over the best single tactic: round by round, on the same batch within the same
+              seconds, and of these ratios the median, for a machine is slower in one minute than in the next
 
 The first batches are apart: one large batch fills the front stages, two of the cell's own size let `auto` see what
 things cost. Cold: all cached pages of R are dropped before every single run (verified with mincore). Postgres has
@@ -18,7 +19,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -51,10 +52,11 @@ WITHIN = 1.15
 _HISTORY = 200_000
 _GROUP_ROWS = 16_384
 _WARMUPS = 2
-_ENOUGH_S = 2.0  # of timed runs per join; short ones are repeated until then
+_ENOUGH_S = 4.0  # of timed runs per join; short ones are repeated until then
 _LEAST_ROUNDS, _MOST_ROUNDS = 9, 40
 _HOPELESS = 2.0  # times the best: after the first rounds, no more of those
 State = Literal["warm", "cold"]
+Seconds = dict[str, float]  # by join
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,26 +153,30 @@ def measure(cell: Cell) -> dict[str, Any]:
 
 
 def _rounds(cell: Cell, joins: dict[str, SemiStreamJoin]) -> dict[str, Any]:
-    seconds: dict[str, list[float]] = {name: [] for name in NAMES}
+    rounds: list[Seconds] = []
     before, chosen = bytes_read(), Counter[str]()
     for number in range(_MOST_ROUNDS):
-        near = list(NAMES) if number < cell.repeats else _near(seconds)
+        near = list(NAMES) if number < cell.repeats else _near(rounds)
         if not near:
             break
         keys, first = cell.keys(number), number % len(near)
-        for name in (*near[first:], *near[:first]):
-            seconds[name].append(_one(cell, joins[name], keys))
+        rounds.append({name: _one(cell, joins[name], keys) for name in (*near[first:], *near[:first])})
         chosen[_choice(joins["auto"])] += 1
-    return summary(cell, {name: median(runs) for name, runs in seconds.items()}, dict(chosen), bytes_read() - before)
+    return summary(cell, rounds, dict(chosen), bytes_read() - before)
 
 
-def _near(seconds: dict[str, list[float]]) -> list[str]:
+def _near(rounds: Sequence[Seconds]) -> list[str]:
     """Those worth another round: `auto` and who is near the best; nobody once they have run long enough."""
-    medians = {name: median(runs) for name, runs in seconds.items()}
+    medians = _medians(rounds)
     best = min(medians.values())
     near = [name for name in NAMES if name == "auto" or medians[name] <= _HOPELESS * best]
-    enough = all(sum(seconds[name]) >= _ENOUGH_S and len(seconds[name]) >= _LEAST_ROUNDS for name in near)
+    took = {name: [seconds[name] for seconds in rounds if name in seconds] for name in near}
+    enough = all(sum(runs) >= _ENOUGH_S and len(runs) >= _LEAST_ROUNDS for runs in took.values())
     return [] if enough else near
+
+
+def _medians(rounds: Sequence[Seconds]) -> Seconds:
+    return {name: median([seconds[name] for seconds in rounds if name in seconds]) for name in NAMES}
 
 
 def _choice(join: SemiStreamJoin) -> str:
@@ -188,10 +194,9 @@ def _one(cell: Cell, join: SemiStreamJoin, keys: pa.Array) -> float:
     return seconds
 
 
-def summary(cell: Cell, seconds: dict[str, float], chosen: dict[str, int], read: int) -> dict[str, Any]:
+def summary(cell: Cell, rounds: Sequence[Seconds], chosen: dict[str, int], read: int) -> dict[str, Any]:
     """A cell as the result file has it."""
-    ratio = auto_over_best(seconds)
-    best = min(SINGLE, key=lambda name: seconds[name])
+    seconds, (best, ratio) = _medians(rounds), auto_over_best(rounds)
     took = "  ".join(f"{name} {value:.4f}" for name, value in seconds.items())
     mark = "" if ratio <= WITHIN else "   <-- beyond"
     kind = f"{cell.store.name:<9}zipf {cell.zipf:<4g}{cell.batch:>8,} {cell.state}"
@@ -204,18 +209,23 @@ def summary(cell: Cell, seconds: dict[str, float], chosen: dict[str, int], read:
         "seconds": seconds,
         "auto_over_best": ratio,
         "best": best,
+        "rounds": len(rounds),
         "chosen": chosen,
         "bytes_read": read,
     }
 
 
-def auto_over_best(seconds: dict[str, float]) -> float:
-    """How much longer `auto` takes than the best single tactic; below 1 it is faster than all of them."""
-    return round(seconds["auto"] / min(seconds[name] for name in SINGLE), 4)
+def auto_over_best(rounds: Sequence[Seconds]) -> tuple[str, float]:
+    """The best single tactic, and how much longer `auto` takes; below 1 it is faster than all of them."""
+    ratios = {
+        name: median([seconds["auto"] / seconds[name] for seconds in rounds if name in seconds]) for name in SINGLE
+    }
+    best = max(ratios, key=lambda name: ratios[name])
+    return best, round(ratios[best], 4)
 
 
-def run(data: DataSet, chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]:
-    """The whole grid."""
+def run(data: DataSet, chosen: argparse.Namespace, settings: Settings) -> Iterator[dict[str, Any]]:
+    """The grid so far, after every store and at last the whole of it."""
     cells: list[dict[str, Any]] = []
     budget = int(data.bytes * chosen.share)
     for name in chosen.stores:
@@ -226,15 +236,15 @@ def run(data: DataSet, chosen: argparse.Namespace, settings: Settings) -> dict[s
                 for zipf in chosen.zipf:
                     for batch in chosen.batches:
                         cells.append(measure(Cell(data, store, zipf, batch, state, chosen.repeats, budget)))
+        yield {
+            "machine": machine(),
+            "rows_in_master": data.rows,
+            "budget_bytes": budget,
+            "cells": cells,
+            "within": WITHIN,
+        }
     within = sum(cell["auto_over_best"] <= WITHIN for cell in cells)
     progress(f"auto within {WITHIN - 1:.0%} of the best single tactic in {within} of {len(cells)} cells")
-    return {
-        "machine": machine(),
-        "rows_in_master": data.rows,
-        "budget_bytes": budget,
-        "cells": cells,
-        "within": WITHIN,
-    }
 
 
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -254,10 +264,10 @@ def main() -> None:
     chosen = parsed()
     try:
         settings = configuration.load()
-        result = run(DataSet(chosen.folder or settings.var / "bench", chosen.rows), chosen, settings)
+        for result in run(DataSet(chosen.folder or settings.var / "bench", chosen.rows), chosen, settings):
+            progress(f"kept in {keep(result, chosen.output).name}")
     except FrontstageError as error:
         sys.exit(f"bench.grid: {error}")
-    progress(f"kept in {keep(result, chosen.output).name}")
 
 
 if __name__ == "__main__":

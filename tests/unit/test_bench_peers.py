@@ -182,13 +182,20 @@ def test_a_small_grid_gives_every_cell_with_its_ratio(data: DataSet, monkeypatch
     monkeypatch.setattr(grid, "_LEAST_ROUNDS", 1)
     monkeypatch.setattr(grid, "_HISTORY", 1000)
     chosen = grid.parsed(["--stores", "pages", "--batches", "500", "1000", "--repeats", "1", "--share", "0.5"])
-    result = grid.run(data, chosen, configuration.load())
+    (result,) = grid.run(data, chosen, configuration.load())
     assert [(cell["state"], cell["zipf"], cell["batch"]) for cell in result["cells"]] == [
         (state, zipf, batch) for state in ("warm", "cold") for zipf in (0.0, 1.0) for batch in (500, 1000)
     ]
     for cell in result["cells"]:
         best = min(cell["seconds"][name] for name in ("cinlj", "chybridjoin", "cmeshjoin"))
         assert cell["auto_over_best"] == pytest.approx(cell["seconds"]["auto"] / best, abs=1e-3)
+
+
+def test_auto_is_compared_round_by_round() -> None:
+    slow_minute = [{"auto": 0.2, "cinlj": 0.19, "chybridjoin": 0.4, "cmeshjoin": 0.8} for _ in range(2)]
+    quick_minute = [{"auto": 0.1, "cinlj": 0.1, "chybridjoin": 0.05} for _ in range(3)]  # who is hopeless drops out
+    assert grid.auto_over_best([*slow_minute, *quick_minute]) == ("chybridjoin", 2.0)
+    assert grid.auto_over_best(slow_minute) == ("cinlj", pytest.approx(0.2 / 0.19, abs=1e-4))
 
 
 def test_a_small_cold_run_gives_both_contenders_the_same_bytes(data: DataSet) -> None:
