@@ -18,7 +18,6 @@ from bench.measured import RESULTS, keep, machine, progress
 from bench.peers import phases
 from bench.peers.jars import jdbc_jar
 from bench.peers.measure import Row
-from bench.peers.phases import Transport
 from bench.peers.plan import CONTENDERS, OURS, PEERS, Jdbc, Plan
 from bench.peers.results import grown, ratios, table, targets
 from bench.peers.spark_peers import HEAP
@@ -32,6 +31,8 @@ _NOTES = {
     "peers": f"Spark's defaults (adaptive planning, whole-stage code, full JIT), heap {HEAP}, R planned by Spark",
     "ours": "the session of the pipeline, compiled as the peers' is (spark_jit=full); one join per skew, large batches "
     "first, learned rows kept between batches",
+    "identity": "`mapInArrow` as Spark comes, in the peers' session",
+    "warm-up": "every contender works for ten seconds, or on twelve batches, before it is timed",
     "action": "write to noop: every column of every row; each timed batch is seen for the first time",
 }
 
@@ -42,8 +43,8 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--batches", type=int, nargs="+", default=[50_000, 1_000_000], help="orders per batch")
     parser.add_argument("--zipf", type=float, nargs="+", default=[0.0, 0.5, 1.0], help="skews of the orders' keys")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    parser.add_argument("--repeats", type=int, default=3, help="timed batches per cell, the median counts")
-    parser.add_argument("--warmups", type=int, default=2, help="batches before them")
+    parser.add_argument("--repeats", type=int, default=3, help="timed batches per cell at least, the median counts")
+    parser.add_argument("--warmups", type=int, default=12, help="batches before them at most")
     parser.add_argument(
         "--small-rows", type=int, help="the smaller R of the growth measurement (a tenth of R; 0: none)"
     )
@@ -86,7 +87,7 @@ def prepare(plan: Plan) -> None:
     for rows in sorted(sizes):
         data = replace(plan.data, rows=rows)
         for zipf in plan.zipfs:
-            for draw in [draw for size in plan.batches for draw in plan.draws(size, zipf)]:
+            for draw in [draw for size in plan.batches for draw in plan.warming(size, zipf) + plan.timed(size, zipf)]:
                 data.orders(draw)
                 if draw.number == 0:
                     data.expected(draw)
@@ -111,7 +112,7 @@ def run(plan: Plan, output: Path) -> dict[str, Any]:
     rows: list[Row] = []
     larger: list[Row] = []
     partial = output.with_suffix(".partial.json")
-    if plan.chosen(PEERS):
+    if plan.chosen((*PEERS, "identity")):
         with with_postgres(plan) as ready:
             rows += phases.in_own_process(phases.peers, ready)
         keep(result_of(plan, rows, larger), partial)
@@ -133,8 +134,8 @@ def result_of(plan: Plan, rows: list[Row], larger: list[Row]) -> dict[str, Any]:
         "bytes_of_master": plan.data.bytes,
         "repeats": plan.repeats,
         "notes": _NOTES,
-        "rows": [row for row in rows if row["contender"] != Transport.name],
-        "transport": [row for row in rows if row["contender"] == Transport.name],
+        "rows": [row for row in rows if row["contender"] in CONTENDERS],
+        "transport": [row for row in rows if row["contender"] not in CONTENDERS],
         "growth": larger,
     }
     result["ratios"], result["growth_ratios"] = ratios(result["rows"]), grown(larger)

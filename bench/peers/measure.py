@@ -1,14 +1,16 @@
 """How a contender is timed: the same batches, the same action, a checked answer, warm-up apart.
 
-cell = (contender, batch size, skew)
-batch 0 … warmups-1     not timed; the first is also joined once more for its checksum
-the others              timed, each seen for the first time; the median counts
+cell        (contender, batch size, skew)
+warm-up     batches until the contender has worked for some seconds, whoever it is: compilers need time, and so do
+            caches; the first batch is joined once more for its checksum
+timed       batches seen for the first time, at least as many as asked for, more where they are quick; the median counts
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,6 +24,7 @@ from bench.peers.plan import Plan
 from etl.errors import TerminalError
 
 Row = dict[str, Any]
+_WARM_S, _TIMED_S = 10.0, 6.0
 _FLAGS = ("master_hit", "shed")  # what our join says beside its rows
 
 
@@ -77,17 +80,15 @@ def checksum(frame: DataFrame) -> str:
     return f"{one[0]} rows, sum {one[1]}" if one is not None else "nothing"
 
 
-class Batches:
-    """The orders of a cell in Spark's memory, as a micro-batch has them once they are parsed."""
-
-    def __init__(self, spark: SparkSession, data: DataSet, draws: Sequence[Draw]) -> None:
-        self.frames = [spark.read.parquet(str(data.orders(draw))).repartition(2).cache() for draw in draws]
-        for frame in self.frames:
-            frame.count()
-
-    def close(self) -> None:
-        for frame in self.frames:
-            frame.unpersist(blocking=True)
+@contextmanager
+def batch(spark: SparkSession, data: DataSet, draw: Draw) -> Iterator[DataFrame]:
+    """Orders in Spark's memory, as a micro-batch has them once they are parsed."""
+    frame = spark.read.parquet(str(data.orders(draw))).repartition(2).cache()
+    frame.count()
+    try:
+        yield frame
+    finally:
+        frame.unpersist(blocking=True)
 
 
 class Expected:
@@ -116,19 +117,27 @@ def seconds_of(contender: Contender, orders: DataFrame, action: Callable[[DataFr
 
 
 def measure(
-    spark: SparkSession, plan: Plan, contender: Contender, draws: Sequence[Draw], expected: Expected | None
+    spark: SparkSession, plan: Plan, contender: Contender, cell: tuple[int, float], expected: Expected | None
 ) -> Row:
-    """One cell. `expected` is None for the transport limit, which joins nothing."""
-    batches = Batches(spark, plan.data, draws)
-    try:
-        for orders in batches.frames[: plan.warmups]:
-            seconds_of(contender, orders)
+    """One cell, a size and a skew. `expected` is None for who only moves rows."""
+
+    def run(draw: Draw) -> float:
+        with batch(spark, plan.data, draw) as orders:
+            return seconds_of(contender, orders)
+
+    first, *more = plan.warming(*cell)
+    with batch(spark, plan.data, first) as orders:
+        warm = seconds_of(contender, orders)
         if expected is not None:
-            expected.check(contender, draws[0], batches.frames[0])
-        runs = [seconds_of(contender, orders) for orders in batches.frames[plan.warmups :]]
-    finally:
-        batches.close()
-    return row_of(contender, draws[0], runs)
+            expected.check(contender, first, orders)
+    while more and warm < _WARM_S:
+        warm += run(more.pop(0))
+    runs: list[float] = []
+    for draw in plan.timed(*cell):
+        if len(runs) >= plan.repeats and sum(runs) >= _TIMED_S:
+            break
+        runs.append(run(draw))
+    return row_of(contender, first, runs)
 
 
 def row_of(contender: Contender, draw: Draw, runs: Sequence[float]) -> Row:

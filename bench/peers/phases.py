@@ -1,7 +1,7 @@
 """Two Sparks, one after the other, each in a process of its own: a JVM keeps the options it was started with.
 
-    peers   Spark's defaults, 8 GB of heap              one contender after the other, each in all cells
-    ours    the configuration of our pipeline           identity, then each tactic; the same again with a smaller R
+    peers   Spark's defaults, 8 GB of heap              one contender after the other, each in all cells; identity too
+    ours    the configuration of our pipeline           who only moves rows, then each tactic; `auto` with a smaller R
 
 A join of ours lives through all cells of one skew, large batches first: it is measured in the steady state of a
 pipeline that has been running, not while its front stage fills.
@@ -49,7 +49,9 @@ def peers(plan: Plan) -> list[Row]:
             progress(f"{name} gets ready")
             one: Contender = AnyLookup(spark, plan) if name == "any-lookup" else SparkJoin(name, spark, plan)
             with closing(one):
-                rows += [measure(spark, plan, one, plan.draws(*cell), expected) for cell in _cells(plan)]
+                rows += [measure(spark, plan, one, cell, expected) for cell in _cells(plan)]
+        if plan.chosen(("identity",)):
+            rows += [measure(spark, plan, Identity(), cell, None) for cell in _cells(plan)]
     return rows
 
 
@@ -57,9 +59,8 @@ def ours(plan: Plan) -> list[Row]:
     """The transport limit, and every tactic of ours."""
     rows: list[Row] = []
     with spark_session(plan.settings, app_name="bench-ours") as spark:
-        if plan.chosen(("identity",)):
-            rows += [measure(spark, plan, Identity(), plan.draws(*cell), None) for cell in _cells(plan)]
-            rows += [measure(spark, plan, Transport(), plan.draws(*cell), None) for cell in _cells(plan)]
+        for mover in MOVERS if plan.chosen(("identity",)) else ():
+            rows += [measure(spark, plan, mover(), cell, None) for cell in _cells(plan)]
         for name in plan.chosen(OURS):
             rows += _tactic(spark, plan, name)
     return rows
@@ -89,7 +90,7 @@ def _tactic(spark: SparkSession, plan: Plan, name: str) -> list[Row]:
     for zipf in plan.zipfs:
         with closing(OurJoin(spark, plan, name)) as join:
             for size in sorted(plan.batches, reverse=True):
-                rows.append(measure(spark, plan, join, plan.draws(size, zipf), expected))
+                rows.append(measure(spark, plan, join, (size, zipf), expected))
     return rows
 
 
@@ -131,6 +132,16 @@ class Transport(Identity):
                     yield pa.RecordBatch.from_arrays([*part.columns, master], [*part.schema.names, "master"])
 
         return orders.mapInArrow(widened, schema)
+
+
+class TunedIdentity(Identity):
+    """Identity again, where our joins run: their session does without some of what Spark does for every row."""
+
+    name = "identity-tuned"
+
+
+MOVERS = (TunedIdentity, Transport)
+"""Who joins nothing, in the session of our joins."""
 
 
 class OurJoin:

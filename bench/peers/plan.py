@@ -11,6 +11,7 @@ from etl.settings import Settings
 PEERS = ("spark-jdbc", "spark-delta", "spark-cached", "any-lookup")
 OURS = ("cinlj", "auto", "cmeshjoin", "chybridjoin")
 CONTENDERS = (*OURS, *PEERS, "identity")
+_MOST = 3  # times as many timed batches as asked for, where batches are quick
 MEMORY_SHARE = 0.10  # of R, for all workers of ours together
 
 
@@ -45,7 +46,7 @@ class Plan:
     contenders: tuple[str, ...]
     repeats: int
     settings: Settings = field(repr=False)
-    warmups: int = 1
+    warmups: int = 12
     small_rows: int | None = None  # R of the growth measurement beside R itself
     dsn: str | None = field(default=None, repr=False)
     jdbc: Jdbc | None = field(default=None, repr=False)
@@ -67,6 +68,10 @@ class Plan:
         """Every peer does: Delta, and from it the cache, are filled from there."""
         return bool(self.chosen(PEERS))
 
-    def draws(self, size: int, zipf: float) -> list[Draw]:
-        """The batches of a cell: warm-ups first, then one for each timed run."""
-        return [Draw(size, zipf, number) for number in range(self.warmups + self.repeats)]
+    def warming(self, size: int, zipf: float) -> list[Draw]:
+        """Batches before the timed ones, as many as there may be."""
+        return [Draw(size, zipf, number) for number in range(self.warmups)]
+
+    def timed(self, size: int, zipf: float) -> list[Draw]:
+        """Batches to be timed, as many as there may be; nobody has seen them before."""
+        return [Draw(size, zipf, self.warmups + number) for number in range(_MOST * self.repeats)]

@@ -66,6 +66,9 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        # Any other value makes Spark add up the bytes of all columns after every single row it sends to Python, which
+        # takes as long as all the rest of the way there and back; 16,384 rows are bound enough.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.ui.enabled": "false",
