@@ -254,7 +254,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--zipf", type=float, nargs="+", default=[0.0, 1.0])
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))
     parser.add_argument("--share", type=float, default=0.10, help="memory of each join, as a share of R")
-    parser.add_argument("--repeats", type=int, default=5, help="rounds per cell; more when they are short")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds per cell; more when they are short")
     parser.add_argument("--folder", type=Path, help="where the data set is kept (var/bench unless given)")
     parser.add_argument("--output", type=Path, default=RESULTS / "grid.json")
     return parser.parse_args(arguments)

@@ -18,7 +18,7 @@ from etl.errors import TerminalError
 
 ORDERS = Path(__file__).with_name("orders.toml")
 
-LINE_REASONS = ("bad_utf8", "malformed_json", "conflicting_payload")
+LINE_REASONS = ("line_too_long", "bad_utf8", "malformed_json", "conflicting_payload")
 """What can be wrong with a line as a whole."""
 
 Bound = int | float | str | None

@@ -70,16 +70,12 @@ def prices(
 
 @dataclass(slots=True)
 class _Round:
-    """From the first tuples to an empty tactic: what was expected of those first ones, and what all of it took."""
+    """From the first tuples to an empty tactic, and how long that took."""
 
     first: int
-    calculated: float
+    keys: int  # distinct, among the first
     tuples: int = 0
     seconds: float = 0.0
-
-    @property
-    def expected(self) -> float:
-        return self.calculated * self.tuples / max(1, self.first)
 
 
 class AutoTactic:
@@ -149,18 +145,24 @@ class AutoTactic:
 
     def _choose(self, tuples: StreamTuples) -> None:
         keys = about_distinct(tuples.keys)
-        calculated = prices(keys, len(tuples), self._profile, self.sizes, self.experience.units)
-        seconds = self.experience.priced(calculated)
+        seconds = self.experience.priced(self._calculated(keys, len(tuples)))
         timed = self._clock is not None and keys >= _SMALL
         name = self.experience.choose(seconds, curious=timed)
         if self._active is None or self.choice is None or self.choice.name != name:
             self._active = self._make[name]()  # the one before is dropped: one budget, one set of pending tuples
         self.choice = Choice(name, keys, len(tuples), seconds)
-        self._round = _Round(len(tuples), calculated[name]) if timed else None
+        self._round = _Round(len(tuples), keys) if timed else None
+
+    def _calculated(self, keys: int, tuples: int) -> dict[TacticName, float]:
+        return prices(keys, tuples, self._profile, self.sizes, self.experience.units)
 
     def _learn(self, done: _Round) -> None:
         """Once a round is over, its time corrects the price of the tactic."""
         assert self.choice is not None, "somebody was chosen"
-        if not self.pending:
-            self.experience = self.experience.after(self.choice.name, done.expected, done.seconds, self.choice.seconds)
-            self._round = None
+        if self.pending:
+            return
+        name, at_once = self.choice.name, min(done.tuples, self._capacity)
+        keys = -(-done.keys * at_once // max(1, done.first))
+        expected = self._calculated(keys, at_once)[name] * done.tuples / max(1, at_once)
+        self.experience = self.experience.after(name, expected, done.seconds, self.choice.seconds)
+        self._round = None

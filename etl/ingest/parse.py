@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 
 from warehouse.contract import Contract, Field
 
+LONGEST_LINE = 65_536
+"""Bytes. An order has a few hundred; whatever waits in the backlog is bounded by this."""
 _CORRUPT = "_corrupt"
 
 
@@ -55,7 +57,7 @@ def parse(lines: DataFrame, contract: Contract) -> DataFrame:
 
 
 def _unreadable() -> Column:
-    """Why the line is not one JSON object; NULL when it is.
+    """Why the line is not one JSON object of an order's size; NULL when it is.
 
     `from_json` stops reading after the first object. A second one glued to it, or any other rest, shows when the line
     is read as the content of an array: then it is not an array of exactly one.
@@ -63,7 +65,11 @@ def _unreadable() -> Column:
     no_object = F.col("text").isNull() | F.col(f"text.{_CORRUPT}").isNotNull()
     alone = F.coalesce(F.json_array_length(F.concat(F.lit("["), "value", F.lit("]"))), F.lit(0)) == 1
     with_rest = F.json_object_keys("value").isNotNull() & ~alone
-    return F.when(~F.is_valid_utf8("value"), F.lit("bad_utf8")).when(no_object | with_rest, F.lit("malformed_json"))
+    return (
+        F.when(F.octet_length("value") > LONGEST_LINE, F.lit("line_too_long"))
+        .when(~F.is_valid_utf8("value"), F.lit("bad_utf8"))
+        .when(no_object | with_rest, F.lit("malformed_json"))
+    )
 
 
 def _typed(field: Field) -> Column:

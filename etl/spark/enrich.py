@@ -43,7 +43,7 @@ from etl.spark.engine_notes import MasterNotes, Notes
 
 SHED_FLAG = "shed"
 
-_JOINED_ROWS = 262_144
+_JOINED_ROWS, _JOINED_BYTES = 262_144, 2**28
 _SENT_ROWS = 8_192  # a megabyte or so: still in the cores' caches when the JVM turns it into rows
 
 _HOT: dict[Path, tuple[str, int, HotRows]] = {}
@@ -111,13 +111,13 @@ def _enrich_partition(
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Several batches as one: the more tuples are joined at once, the fewer master rows are read for each."""
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= _JOINED_ROWS:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _JOINED_ROWS or size >= _JOINED_BYTES:
             yield _as_one(waiting)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
     if rows:
         yield _as_one(waiting)
 

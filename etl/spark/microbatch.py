@@ -29,6 +29,7 @@ from etl.spark.engine import Engine
 from etl.spark.engine_notes import collector
 from etl.spark.enrich import enrich
 from etl.spark.load import staged
+from etl.spark.session import send_uncounted
 from etl.validate import route, rules
 from warehouse import star
 from warehouse.contract import Contract
@@ -177,6 +178,8 @@ class MicroBatch:
             rows = self._candidates(orders, self._waiting(masters, now), now)
             if rows is None:
                 return False
+            for session in (self.warehouse.spark, rows.sparkSession):  # a stream has a session of its own
+                send_uncounted(session, sum(file.size for file in files))
             notes = collector(self.warehouse.spark.sparkContext)
             enriched = enrich(rows, self.engine.plan(masters), notes)
             names = [one.master.name for one in masters]

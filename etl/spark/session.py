@@ -17,6 +17,10 @@ _JIT = {"quick": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC", "full": "-XX:+Use
 batch of a million orders it makes twice as fast."""
 
 
+_BYTES_AT_A_TIME = "spark.sql.execution.arrow.maxBytesPerBatch"
+_FEW_BYTES, _MANY_BYTES = 2**28, "64m"
+
+
 @contextmanager
 def spark_session(settings: Settings, *, app_name: str = "frontstage") -> Iterator[SparkSession]:
     """A Spark session that is stopped at the end."""
@@ -38,6 +42,15 @@ def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def send_uncounted(spark: SparkSession, arrived_bytes: int) -> None:
+    """Bound what Spark sends to Python at a time by rows alone, if so many bytes of input cannot make that too much.
+
+    To bound bytes, Spark adds up the buffers of all columns after every single row, which takes as long as all the rest
+    of the way to Python and back. One value switches that off; more than 2 GiB at a time would fail.
+    """
+    spark.conf.set(_BYTES_AT_A_TIME, str(2**31 - 1) if arrived_bytes < _FEW_BYTES else _MANY_BYTES)
 
 
 def configuration(settings: Settings) -> dict[str, str]:
@@ -66,9 +79,6 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
-        # Any other value makes Spark add up the bytes of all columns after every single row it sends to Python, which
-        # takes as long as all the rest of the way there and back; 16,384 rows are bound enough.
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.ui.enabled": "false",

@@ -15,6 +15,7 @@ import pytest
 
 from etl import settings as configuration
 from etl.settings import PROJECT, Settings
+from etl.spark.client import answers, count_orders
 from etl.stack.airflow import Airflow
 from etl.stack.detached import down
 from etl.stack.processes import marked, wait_until
@@ -112,20 +113,19 @@ def up(environment: dict[str, str], demo: dict[str, object]) -> Iterator[Setting
     down(own)
 
 
+GOOD = {"order_id": 1, "customer_id": 1, "product_id": 1, "quantity": 1, "unit_price": 2, "ordered_at": "2026-11-01"}
+
+
+def land(own: Settings, name: str, *lines: bytes) -> None:
+    own.landing.mkdir(parents=True, exist_ok=True)
+    draft = own.landing / f".{name}"
+    draft.write_bytes(b"".join(line + b"\n" for line in lines))
+    draft.rename(own.landing / f"{name}.jsonl")
+
+
 def test_a_file_put_into_landing_by_hand_is_loaded_by_a_triggered_run(up: Settings) -> None:
-    good = {
-        "order_id": 1,
-        "customer_id": 1,
-        "product_id": 1,
-        "quantity": 1,
-        "unit_price": 2,
-        "ordered_at": "2026-11-01",
-    }
-    lines = [good, good, {**good, "quantity": 5}, {**good, "order_id": 2, "quantity": -1}]
-    up.landing.mkdir(parents=True, exist_ok=True)
-    draft = up.landing / ".by-hand"
-    draft.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines) + b"{broken\n")
-    draft.rename(up.landing / "by-hand.jsonl")
+    orders = [GOOD, GOOD, {**GOOD, "quantity": 5}, {**GOOD, "order_id": 2, "quantity": -1}]
+    land(up, "by-hand", *[json.dumps(order).encode() for order in orders], b"{broken")
     with Airflow.of(up) as airflow:
         run = airflow.wait("orders", airflow.trigger("orders"), timeout_s=240)
         assert run.state == "success"
@@ -134,6 +134,23 @@ def test_a_file_put_into_landing_by_hand_is_loaded_by_a_triggered_run(up: Settin
     counts = json.loads((up.reports / "latest.json").read_text())["counts"]
     assert counts["landed"] == 5
     assert (counts["accepted"], counts["duplicates"], counts["quarantined"]) == (1, 1, 3)
+
+
+def test_a_driver_killed_in_the_middle_of_a_batch_loses_nothing_and_repeats_nothing(up: Settings) -> None:
+    before = count_orders(up)
+    land(up, "killed", *[json.dumps({**GOOD, "order_id": 1_000_000 + number}).encode() for number in range(100)])
+    pins = up.master_pages / "customer" / "pins"
+    with Airflow.of(up) as airflow:
+        run = airflow.trigger("orders")
+        assert wait_until(lambda: any(pins.glob("*.json")), 120), "a batch holds its master rows until it is decided"
+        (driver,) = (one for one in marked(up.var) if "etl.spark.runner" in one.cmdline())
+        for process in (driver, *driver.children(recursive=True)):
+            process.kill()
+        assert airflow.wait("orders", run, timeout_s=240).state == "success"
+    assert wait_until(lambda: answers(up.runner_socket), 120), "the driver is started again"
+    after = count_orders(up)
+    assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {"fact": 100}
+    assert not any(pins.glob("*.json"))
 
 
 def test_status_and_a_second_start_say_what_is_running(up: Settings, environment: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from etl.adapters.front_stage_file import load
 from etl.adapters.master_care import publish
@@ -18,6 +19,8 @@ from etl.adapters.pages.errors import PageDamaged
 from etl.adapters.postgres_master import PostgresMaster
 from etl.enrich.errors import BudgetTooSmall, KeyTypeMismatch
 from etl.settings import PROJECT
+from etl.spark import enrich as partition
+from etl.spark.session import send_uncounted
 from tests.conftest import Site, order
 from warehouse import contract as contracts
 from warehouse import star
@@ -180,3 +183,19 @@ def test_a_budget_too_small_for_a_join_names_what_it_needs(site: Site) -> None:
     site.land("a.jsonl", order(1))
     with pytest.raises(BudgetTooSmall, match=r"bytes are too few for .* raise the budget"):
         site.changed(budget_bytes=2_000, tactic="cmeshjoin").decide()
+
+
+@pytest.mark.parametrize("size", ["rows", "bytes"])
+def test_batches_are_joined_together_up_to_a_size(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    some = pa.RecordBatch.from_pydict({"raw": [b"x" * 1_000] * 10})
+    monkeypatch.setattr(partition, "_JOINED_ROWS", 30 if size == "rows" else 10**9)
+    monkeypatch.setattr(partition, "_JOINED_BYTES", 3 * some.nbytes if size == "bytes" else 10**9)
+    assert [batch.num_rows for batch in partition._gathered(iter([some] * 7))] == [30, 30, 10]
+
+
+def test_bytes_are_counted_on_the_way_to_python_only_where_they_may_be_too_many(spark: SparkSession) -> None:
+    bound = "spark.sql.execution.arrow.maxBytesPerBatch"
+    send_uncounted(spark, 2**20)
+    assert spark.conf.get(bound).rstrip("b") == str(2**31 - 1)
+    send_uncounted(spark, 2**30)
+    assert spark.conf.get(bound) == "64m"

@@ -29,6 +29,8 @@ DIRT: list[tuple[dict[str, Any] | bytes, str | None]] = [
     (b'{"order_id": 4}{"order_id": 5}', "malformed_json"),
     (b'{"order_id": 6, "note": "caf\xe9"}', "bad_utf8"),
     (b"\x00\xff\xfe", "bad_utf8"),
+    (order(25, note="x" * 70_000), "line_too_long"),
+    (b"\xff" * 70_000, "line_too_long"),
     ({k: v for k, v in order(7).items() if k != "quantity"}, "quantity_missing"),
     (order(None), "order_id_missing"),
     (order(9, customer_id=None), "customer_id_missing"),

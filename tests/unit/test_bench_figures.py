@@ -215,6 +215,21 @@ def test_the_page_shows_what_was_measured_and_what_was_aimed_at(tmp_path: Path) 
     assert "Because." in text
 
 
+def test_the_page_tells_what_moving_rows_costs_and_where_the_time_goes(tmp_path: Path) -> None:
+    took = {"auto": 1.0, "spark-cached": 9.0, "identity": 0.7}
+    moved = {"identity-tuned": 0.25, "transport": 0.5}
+    cell = {"batch": 1_000_000, "zipf": 1.0, "rows_per_s": 1, "memory_bytes": 0}
+    result = {
+        "rows": [{"contender": name, "seconds": seconds, **cell} for name, seconds in took.items()],
+        "transport": [{"contender": name, "seconds": seconds, **cell} for name, seconds in moved.items()],
+    }
+    (tmp_path / "peers.json").write_text(json.dumps(result))
+    text = page.render(tmp_path)
+    assert "identity in it takes, Zipf 1: 1,000,000 orders 0.250 s, 25% of `auto`'s time" in text
+    assert "with no join at all: 1,000,000 orders 0.500 s, 50% of `auto`'s time" in text
+    assert "Of the 1.00 s that `auto` takes for 1,000,000 orders at Zipf 1, 0.50 s go" in text  # one aim is missed
+
+
 def test_a_stale_page_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--results", str(tmp_path), "--page", str(tmp_path / "performance.md")]
     assert page.main(["--check", *where]) == 1

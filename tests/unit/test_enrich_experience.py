@@ -120,3 +120,17 @@ def test_a_round_that_shed_says_nothing() -> None:
     join.give_up()
     assert not join.pending
     assert not join.tactic.experience.seen
+
+
+def test_a_round_that_grows_while_it_runs_is_compared_with_all_it_did() -> None:
+    source = master()
+    join = build("auto", scan=source, budget_bytes=1 << 20, clock=counting(0.01), units=UnitCosts(scan_page_s=1.0))
+    assert isinstance(join.tactic, AutoTactic)
+    join.offer(pa.array(np.arange(1_900, 2_000)))  # on the last pages, so that the pass is not over at once
+    join.step()
+    join.offer(pa.array(np.arange(1_500)))
+    steps = 1
+    while join.pending:
+        join.step()
+        steps += 1
+    assert join.tactic.experience.factors["meshjoin"] == pytest.approx(steps * 0.01 / source.page_count())

@@ -117,6 +117,17 @@ def test_rows_come_out_of_the_file_as_they_went_in(tmp_path: Path, key_type: pa.
     assert found.tolist() == [number // 3 if number % 3 == 0 else -1 for number in range(3_000)]
 
 
+def test_the_file_of_the_batch_before_keeps_its_name_and_no_older_one_does(tmp_path: Path) -> None:
+    path, seen = tmp_path / "f", []
+    for batch in range(4):
+        front_stage_file.save(path, HotRows.of(table(range(batch + 1)), np.arange(batch + 1)), Belonging("base:1"))
+        seen.append(path.stat().st_ino)
+        with path.open("rb"):  # a number in use is not given again
+            assert [file.stat().st_ino for file in tmp_path.glob(".*")] == seen[-2:-1]
+    hot, _ = front_stage_file.load(tmp_path / ".f.previous", verify=True)
+    assert hot.rows.num_rows == 3
+
+
 def test_damage_anywhere_in_the_file_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "f"
     front_stage_file.save(path, HotRows.of(table(range(200)), np.arange(200)), Belonging("base:1"))
