@@ -15,6 +15,7 @@ buffers of its own that cannot be dropped while it runs, so it is measured warm 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import time
@@ -53,7 +54,7 @@ _HISTORY = 200_000
 _GROUP_ROWS = 16_384
 _WARMUPS = 2
 _ENOUGH_S = 4.0  # of timed runs per join; short ones are repeated until then
-_LEAST_ROUNDS, _MOST_ROUNDS = 9, 40
+_LEAST_ROUNDS, _MOST_ROUNDS = 15, 40
 _HOPELESS = 2.0  # times the best: after the first rounds, no more of those
 State = Literal["warm", "cold"]
 Seconds = dict[str, float]  # by join
@@ -212,6 +213,7 @@ def summary(cell: Cell, rounds: Sequence[Seconds], chosen: dict[str, int], read:
         "rounds": len(rounds),
         "chosen": chosen,
         "bytes_read": read,
+        "at": machine()["at"],
     }
 
 
@@ -225,8 +227,8 @@ def auto_over_best(rounds: Sequence[Seconds]) -> tuple[str, float]:
 
 
 def run(data: DataSet, chosen: argparse.Namespace, settings: Settings) -> Iterator[dict[str, Any]]:
-    """The grid so far, after every store and at last the whole of it."""
-    cells: list[dict[str, Any]] = []
+    """The grid so far, after every store and at last the whole of it. Stores left out keep the cells they have."""
+    cells = [cell for cell in _kept(chosen.output) if cell["store"] not in chosen.stores]
     budget = int(data.bytes * chosen.share)
     for name in chosen.stores:
         with ExitStack() as stack:
@@ -245,6 +247,10 @@ def run(data: DataSet, chosen: argparse.Namespace, settings: Settings) -> Iterat
         }
     within = sum(cell["auto_over_best"] <= WITHIN for cell in cells)
     progress(f"auto within {WITHIN - 1:.0%} of the best single tactic in {within} of {len(cells)} cells")
+
+
+def _kept(path: Path) -> list[dict[str, Any]]:
+    return list(json.loads(path.read_text())["cells"]) if path.exists() else []
 
 
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:

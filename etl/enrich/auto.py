@@ -144,10 +144,10 @@ class AutoTactic:
         return tactic.schema(key_type)
 
     def _choose(self, tuples: StreamTuples) -> None:
-        keys = about_distinct(tuples.keys)
-        seconds = self.experience.priced(self._calculated(keys, len(tuples)))
+        keys, known = about_distinct(tuples.keys), self.experience.of(len(tuples))
+        seconds = known.priced(self._calculated(keys, len(tuples)))
         timed = self._clock is not None and keys >= _SMALL
-        name = self.experience.choose(seconds, curious=timed)
+        name = known.choose(seconds, curious=timed)
         if self._active is None or self.choice is None or self.choice.name != name:
             self._active = self._make[name]()  # the one before is dropped: one budget, one set of pending tuples
         self.choice = Choice(name, keys, len(tuples), seconds)
@@ -164,5 +164,6 @@ class AutoTactic:
         name, at_once = self.choice.name, min(done.tuples, self._capacity)
         keys = -(-done.keys * at_once // max(1, done.first))
         expected = self._calculated(keys, at_once)[name] * done.tuples / max(1, at_once)
-        self.experience = self.experience.after(name, expected, done.seconds, self.choice.seconds)
+        known = self.experience.of(done.first).after(name, expected, done.seconds, self.choice.seconds)
+        self.experience = self.experience.with_known(done.first, known)
         self._round = None

@@ -126,8 +126,8 @@ def planned(
         return sized(options.front_share)
     # One division of the budget has to serve whatever is chosen later: the one that suits the usual choice.
     sizes = sized(max(options.front_share, LOOKUP_FRONT_SHARE))
-    known = options.experience or Experience(options.units or UnitCosts())
-    usual = known.priced(prices(_USUAL_TUPLES, _USUAL_TUPLES, profile, sizes, known.units))
+    past = options.experience or Experience(options.units or UnitCosts())
+    usual = past.of(_USUAL_TUPLES).priced(prices(_USUAL_TUPLES, _USUAL_TUPLES, profile, sizes, past.units))
     return sizes if min(usual, key=lambda tactic: usual[tactic]) == "inlj" else sized(options.front_share)
 
 

@@ -1,10 +1,10 @@
 """What `auto` knows of a master: what reading costs, how long each tactic's rounds really took, who joined last.
 
-calculated price · factor = price          factor: measured over calculated, of rounds that were seen
+calculated price · factor = price        factor: measured over calculated, of rounds of about this size
 
 never seen           tried once when it might be the best: a calculated price may be wrong either way
 seen, not the best   its price fades a little with every round of others, so that one bad round is not held
-                     against it for ever; the dearer it is, the longer that takes
+                     against it for ever; the dearer it is, the longer that takes; its next round tells
 the last one         stays unless another is clearly cheaper
 """
 
@@ -22,14 +22,13 @@ _LEARN = 0.3  # weight of the newest round
 _MOST = 2.0  # times the price expected: what a round beyond it took says more of the machine than of the tactic
 _FADE = 0.995
 _TRY = 1.5  # times the cheapest
-_HOLD = 1.1
+_HOLD = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
-    """Grows from round to round; handed on, it outlives a join."""
+class Known:
+    """What rounds of about one size have taught."""
 
-    units: UnitCosts = field(default_factory=UnitCosts)
     factors: Mapping[TacticName, float] = field(default_factory=dict)
     seen: frozenset[TacticName] = frozenset()
     last: TacticName | None = None
@@ -49,10 +48,34 @@ class Experience:
             return self.last
         return cheapest
 
-    def after(self, name: TacticName, calculated: float, took: float, others: Iterable[TacticName]) -> Experience:
+    def after(self, name: TacticName, calculated: float, took: float, others: Iterable[TacticName]) -> Known:
         """What is known once a round of `name` took so long where the others might have run."""
         ratio = max(1e-9, took) / max(1e-9, calculated)
         old = self.factors.get(name, 1.0)
         factors = {other: self.factors.get(other, 1.0) * _FADE for other in others}
         factors[name] = old + _LEARN * (min(ratio, _MOST * old) - old) if name == self.last else ratio
         return replace(self, factors=factors, seen=self.seen | {name}, last=name)
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """Grows from round to round; handed on, it outlives a join."""
+
+    units: UnitCosts = field(default_factory=UnitCosts)
+    by_size: Mapping[int, Known] = field(default_factory=dict)
+
+    def of(self, tuples: int) -> Known:
+        """What is known of rounds like one of so many tuples; prices of the nearest size, where there were none."""
+        size = _size(tuples)
+        if size in self.by_size or not self.by_size:
+            return self.by_size.get(size, Known())
+        nearest = min(self.by_size, key=lambda other: abs(other - size))
+        return Known(self.by_size[nearest].factors, last=self.by_size[nearest].last)
+
+    def with_known(self, tuples: int, known: Known) -> Experience:
+        return replace(self, by_size={**self.by_size, _size(tuples): known})
+
+
+def _size(tuples: int) -> int:
+    """Sizes are alike within a factor of four: what a pass costs depends on how many tuples it meets."""
+    return max(1, tuples).bit_length() // 2

@@ -185,7 +185,10 @@ def test_a_small_grid_gives_every_cell_with_its_ratio(data: DataSet, monkeypatch
     monkeypatch.setattr(grid, "_LEAST_ROUNDS", 1)
     monkeypatch.setattr(grid, "_HISTORY", 1000)
     chosen = grid.parsed(["--stores", "pages", "--batches", "500", "1000", "--repeats", "1", "--share", "0.5"])
+    chosen.output = data.root / "grid.json"
+    chosen.output.write_text(json.dumps({"cells": [{"store": "delta", "auto_over_best": 1}, {"store": "pages"}]}))
     (result,) = grid.run(data, chosen, configuration.load())
+    assert result["cells"].pop(0)["store"] == "delta", "a store left out keeps what it has"
     assert [(cell["state"], cell["zipf"], cell["batch"]) for cell in result["cells"]] == [
         (state, zipf, batch) for state in ("warm", "cold") for zipf in (0.0, 1.0) for batch in (500, 1000)
     ]

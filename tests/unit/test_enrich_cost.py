@@ -232,11 +232,11 @@ def test_auto_measures_unit_costs_with_the_clock_it_is_given() -> None:
     assert isinstance(join.tactic, AutoTactic)
     before = join.tactic.experience
     assert before.units != UnitCosts()
-    assert not before.seen
+    assert not before.by_size
     join_batch(join, pa.array(np.arange(1_000)))
-    assert len(join.tactic.experience.seen) == 1
+    assert len(join.tactic.experience.of(1_000).seen) == 1
     join_batch(join, pa.array(np.arange(10)))  # too few to say anything
-    assert len(join.tactic.experience.seen) == 1
+    assert len(join.tactic.experience.by_size) == 1
     without = build("auto", **ways, budget_bytes=1 << 20)
     assert isinstance(without.tactic, AutoTactic)
     assert without.tactic.experience == Experience()

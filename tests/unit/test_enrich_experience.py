@@ -12,7 +12,7 @@ from etl.adapters.memory import MemoryMaster
 from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import build, join_batch
 from etl.enrich.cost import UnitCosts
-from etl.enrich.experience import Experience, TacticName
+from etl.enrich.experience import Experience, Known, TacticName
 
 Prices = Mapping[TacticName, float]
 TACTICS: tuple[TacticName, ...] = ("inlj", "hybridjoin", "meshjoin")
@@ -31,7 +31,7 @@ def lived(
 
 
 def test_a_price_becomes_what_the_first_round_took() -> None:
-    known = Experience().after("inlj", 2.0, 3.0, TACTICS)
+    known = Known().after("inlj", 2.0, 3.0, TACTICS)
     assert known.priced({"inlj": 4.0, "meshjoin": 4.0})["inlj"] == pytest.approx(6.0)
     assert known.seen == {"inlj"}
     assert known.last == "inlj"
@@ -40,33 +40,33 @@ def test_a_price_becomes_what_the_first_round_took() -> None:
 def test_it_finds_the_best_though_the_calculation_had_another_in_front() -> None:
     calculated: Prices = {"inlj": 1.2, "hybridjoin": 0.9, "meshjoin": 1.0}
     true: Prices = {"inlj": 1.4, "hybridjoin": 1.07, "meshjoin": 0.84}
-    _, chosen = lived(true, calculated, 12, Experience())
+    _, chosen = lived(true, calculated, 12, Known())
     assert chosen[:3] == ["hybridjoin", "meshjoin", "inlj"]  # each once: a calculated price may be wrong either way
     assert set(chosen[3:]) == {"meshjoin"}
 
 
 def test_what_cannot_be_the_best_is_not_tried() -> None:
     prices: Prices = {"inlj": 0.02, "hybridjoin": 0.6, "meshjoin": 0.4}
-    _, chosen = lived(prices, prices, 40, Experience())
+    _, chosen = lived(prices, prices, 40, Known())
     assert set(chosen) == {"inlj"}
 
 
 def test_without_a_clock_nobody_is_tried() -> None:
-    assert Experience().choose({"inlj": 1.0, "meshjoin": 1.2}, curious=False) == "inlj"
-    known = Experience(seen=frozenset({"inlj"}))
+    assert Known().choose({"inlj": 1.0, "meshjoin": 1.2}, curious=False) == "inlj"
+    known = Known(seen=frozenset({"inlj"}))
     assert known.choose({"inlj": 1.0, "meshjoin": 1.2}, curious=True) == "meshjoin"
 
 
 def test_the_last_one_stays_unless_another_is_clearly_cheaper() -> None:
-    known = Experience(seen=frozenset(TACTICS), last="meshjoin")
-    assert known.choose({"hybridjoin": 1.0, "meshjoin": 1.05}, curious=True) == "meshjoin"
+    known = Known(seen=frozenset(TACTICS), last="meshjoin")
+    assert known.choose({"hybridjoin": 1.0, "meshjoin": 1.04}, curious=True) == "meshjoin"
     assert known.choose({"hybridjoin": 1.0, "meshjoin": 1.2}, curious=True) == "hybridjoin"
     assert known.choose({"hybridjoin": 1.0, "inlj": 2.0}, curious=True) == "hybridjoin"  # the last one is not offered
 
 
 def test_one_bad_round_is_forgiven_in_the_end() -> None:
     prices: Prices = {"inlj": 1.0, "hybridjoin": 1.3, "meshjoin": 5.0}
-    known, _ = lived(prices, prices, 10, Experience())
+    known, _ = lived(prices, prices, 10, Known())
     for _ in range(3):
         known = known.after("inlj", 1.0, 50.0, TACTICS)
     after, chosen = lived(prices, prices, 400, known)
@@ -77,10 +77,22 @@ def test_one_bad_round_is_forgiven_in_the_end() -> None:
 
 def test_the_dearer_a_tactic_the_rarer_it_is_tried_again() -> None:
     calculated: Prices = {"inlj": 1.0, "meshjoin": 0.5}
-    _, near = lived({"inlj": 1.0, "meshjoin": 1.3}, calculated, 1_000, Experience())
-    _, far = lived({"inlj": 1.0, "meshjoin": 30.0}, calculated, 1_000, Experience())
+    _, near = lived({"inlj": 1.0, "meshjoin": 1.3}, calculated, 1_000, Known())
+    _, far = lived({"inlj": 1.0, "meshjoin": 30.0}, calculated, 1_000, Known())
     assert far.count("meshjoin") <= 3
     assert far.count("meshjoin") < near.count("meshjoin") < 30
+
+
+def test_what_small_rounds_taught_is_a_first_guess_for_large_ones_and_no_more() -> None:
+    small = Known().after("meshjoin", 1.0, 4.0, TACTICS)
+    experience = Experience().with_known(5_000, small)
+    assert experience.of(6_000) is small
+    large = experience.of(500_000)
+    assert large.factors == small.factors
+    assert not large.seen
+    both = experience.with_known(500_000, large.after("meshjoin", 1.0, 2.0, TACTICS))
+    assert both.of(5_000) is small
+    assert both.of(400_000).factors["meshjoin"] == pytest.approx(4.0 + 0.3 * (2.0 - 4.0))
 
 
 def master() -> MemoryMaster:
@@ -119,7 +131,7 @@ def test_a_round_that_shed_says_nothing() -> None:
     join.step()
     join.give_up()
     assert not join.pending
-    assert not join.tactic.experience.seen
+    assert not join.tactic.experience.by_size
 
 
 def test_a_round_that_grows_while_it_runs_is_compared_with_all_it_did() -> None:
@@ -133,4 +145,4 @@ def test_a_round_that_grows_while_it_runs_is_compared_with_all_it_did() -> None:
     while join.pending:
         join.step()
         steps += 1
-    assert join.tactic.experience.factors["meshjoin"] == pytest.approx(steps * 0.01 / source.page_count())
+    assert join.tactic.experience.of(100).factors["meshjoin"] == pytest.approx(steps * 0.01 / source.page_count())
