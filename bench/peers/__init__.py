@@ -2,8 +2,8 @@
 
     one R (Postgres, Delta, master pages)   one set of order batches   one action: every column of every row, to noop
         │
-        ├─ Spark with its defaults    spark-jdbc  spark-delta  spark-cached  any-lookup
-        └─ Spark as our pipeline      identity  auto  cinlj  chybridjoin  cmeshjoin
+        ├─ Spark with its defaults    spark-jdbc  spark-delta  spark-cached  any-lookup  identity
+        └─ Spark as our pipeline      auto  cinlj  chybridjoin  cmeshjoin, and who only moves rows
 
     __main__     options, data, Postgres, the result file
     phases       one Spark after the other, each in a process of its own
