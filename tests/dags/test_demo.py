@@ -143,7 +143,7 @@ def test_a_driver_killed_in_the_middle_of_a_batch_loses_nothing_and_repeats_noth
     with Airflow.of(up) as airflow:
         run = airflow.trigger("orders")
         assert wait_until(lambda: any(pins.glob("*.json")), 120), "a batch holds its master rows until it is decided"
-        (driver,) = (one for one in marked(up.var) if "etl.spark.runner" in one.cmdline())
+        (driver,) = (one for one in marked(up.var) if one.cmdline()[1:] == ["-m", "etl.spark.runner"])
         for process in (driver, *driver.children(recursive=True)):
             process.kill()
         assert airflow.wait("orders", run, timeout_s=240).state == "success"
