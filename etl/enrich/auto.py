@@ -94,6 +94,7 @@ class AutoTactic:
         self.experience = experience
         self.choice: Choice | None = None
         self._round: _Round | None = None  # being timed
+        self._began: float | None = None  # the step
         self._active: Tactic | None = None
         self._waiting = StreamBuffer()
         self._capacity = max(max(size.capacity, size.lookup_tuples) for size in sizes.values())
@@ -120,14 +121,17 @@ class AutoTactic:
     def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:
         if self._active is None:
             return TacticStep()
-        start = 0.0 if self._clock is None else self._clock()
+        self._began = None if self._clock is None else self._clock()
         for part in self._waiting.take_first(self._active.room):
             self._active.load(part)
-        step = self._active.advance(draining=draining and not len(self._waiting), shedding=shedding)
-        if self._clock is not None and self._round is not None:
-            self._round.seconds += self._clock() - start
+        return self._active.advance(draining=draining and not len(self._waiting), shedding=shedding)
+
+    def step_is_over(self) -> None:
+        """What was found is learned by now. Many small steps cost more of that than few large ones."""
+        if self._clock is not None and self._began is not None and self._round is not None:
+            self._round.seconds += self._clock() - self._began
             self._learn(self._round)
-        return step
+        self._began = None
 
     def shed(self, count: int) -> StreamTuples | None:
         self._round = None  # what was shed took no time: such a round says nothing

@@ -77,5 +77,5 @@ class Experience:
 
 
 def _size(tuples: int) -> int:
-    """Sizes are alike within a factor of four: what a pass costs depends on how many tuples it meets."""
-    return max(1, tuples).bit_length() // 2
+    """Sizes are alike within a factor of two: what a pass costs depends on how many tuples it meets."""
+    return max(1, tuples).bit_length()

@@ -27,7 +27,7 @@ from etl.enrich.keys import I64, encode, plain, valid
 from etl.enrich.shedding import SheddingConfig, measure
 from etl.enrich.step import NO_TICKETS, Cost, Matches, Metrics, Step, StreamTuples, TacticStep, stacked
 from etl.enrich.stream_buffer import StreamBuffer
-from etl.enrich.tactic import Tactic
+from etl.enrich.tactic import Tactic, Timed
 
 
 @dataclass(slots=True)
@@ -100,6 +100,8 @@ class SemiStreamJoin:
         tuned = bool(round_.shed) and self.shedding.tuned
         found = self.tactic.advance(draining=not len(self._sb1), shedding=tuned)  # 3
         self._learn(found, now)  # 4
+        if isinstance(self.tactic, Timed):
+            self.tactic.step_is_over()
         return self._report(round_, found, before)
 
     def give_up(self, now: float | None = None) -> Step:

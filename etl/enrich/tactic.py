@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -52,3 +52,10 @@ class Tactic(Protocol):
     def schema(self, key_type: pa.DataType) -> pa.Schema:
         """The columns of master rows; refuses stream keys of another kind."""
         ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A tactic that wants to know when the driver is done with what a step found: that is part of its price."""
+
+    def step_is_over(self) -> None: ...
