@@ -58,13 +58,17 @@ def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
     over = {(cell["batch"], cell["zipf"]): cell["over_auto"] for cell in result["ratios"]}
     for (peer, batch), wanted in AHEAD.items():
         if peer in over.get((batch, 1.0), {}):
-            found.append(_target(f"{peer} / auto, {batch} orders, zipf 1", over[batch, 1.0][peer], least=wanted))
+            found.append(_target(f"{peer} / auto, {batch:,} orders, Zipf 1", over[batch, 1.0][peer], least=wanted))
         if peer in over.get((batch, 0.0), {}):
-            found.append(_target(f"{peer} / auto, {batch} orders, zipf 0", over[batch, 0.0][peer], least=1.0))
+            found.append(_target(f"{peer} / auto, {batch:,} orders, Zipf 0", over[batch, 0.0][peer], least=1.0))
     if "identity" in over.get((LARGE, 1.0), {}):
-        found.append(_target("identity / auto, 1000000 orders, zipf 1", over[LARGE, 1.0]["identity"], least=OF_LIMIT))
+        found.append(
+            _target(f"identity / auto, {LARGE:,} orders, Zipf 1", over[LARGE, 1.0]["identity"], least=OF_LIMIT)
+        )
     for cell in grown(result["growth"]):
-        found.append(_target(f"growth of R, {cell['batch']} orders, zipf {cell['zipf']:g}", cell["ratio"], most=GROWTH))
+        found.append(
+            _target(f"growth of R, {cell['batch']:,} orders, Zipf {cell['zipf']:g}", cell["ratio"], most=GROWTH)
+        )
     held = [row["memory_bytes"] for row in result["rows"] if row["contender"] == "auto"]
     if held:
         share = max(held) / result["bytes_of_master"]

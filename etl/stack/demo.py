@@ -148,7 +148,8 @@ def _require_balance(summary: dict[str, Any]) -> None:
 
 
 def _clean(settings: Settings) -> None:
-    for folder in ("landing", "archive", "warehouse", "reports", "data_docs", "gate", "spark"):
+    made = ("landing", "archive", "warehouse", "reports", "data_docs", "gate", "spark", "master_pages", "front-stage")
+    for folder in made:
         shutil.rmtree(settings.var / folder, ignore_errors=True)
 
 

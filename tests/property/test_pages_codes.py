@@ -45,6 +45,28 @@ def test_search_finds_what_bisect_finds(lists: tuple[list[Any], list[Any]]) -> N
 
 
 @settings(deadline=None)
+@example([1] * 200, [0, 63, 64, 199], 64, -(2**63))
+@example([1, 2**62, 2**62, 2**62], [0, 1, 2, 3], 64, -(2**63))  # so far apart that differences overflow
+@given(
+    st.lists(st.one_of(st.just(1), st.integers(1, 3), st.integers(1, 2**40)), min_size=1, max_size=300),
+    st.lists(st.integers(0, 300), max_size=40),
+    st.sampled_from([64, 128]),
+    st.integers(-(2**40), 2**40),
+)
+def test_a_guess_never_changes_what_is_found(steps: list[int], picked: list[int], rows: int, least: int) -> None:
+    """Keys that count up are guessed, with gaps corrected, and else searched: by all ways the same row."""
+    held = np.cumsum([least, *steps[1:]], dtype=np.int64)
+    firsts = pa.array(held[::rows])
+    lasts = pa.array([held[min(start + rows, len(held)) - 1] for start in range(0, len(held), rows)])
+    some = pa.array(sorted({int(held[at % len(held)]) + more for at in picked for more in (0, 1)}), pa.int64())
+    inside, pages = codes.inside(some, firsts, lasts)
+    wanted = some.filter(pa.array(inside))
+    guess = codes.counted_up(wanted, firsts, lasts, pages, rows)
+    found = codes.search_near(pa.array(held), wanted, pages * rows, rows, guess)
+    assert found.tolist() == codes.search(pa.array(held), wanted).tolist()
+
+
+@settings(deadline=None)
 @given(st.lists(binaries, min_size=1), binaries, st.integers(0, 2**32))
 def test_many_bytes_are_sorted_as_few_are(keys: list[bytes], shared: bytes, seed: int) -> None:
     picked = np.random.default_rng(seed).integers(0, len(keys), 1_500)  # with many repeats, and more than a few

@@ -97,9 +97,9 @@ def test_targets_say_what_was_met_and_what_was_missed() -> None:
     result = {"rows": rows, "ratios": ratios(rows), "growth": [], "bytes_of_master": 100}
     met = {target["what"]: target["met"] for target in targets(result)}
     assert met == {
-        "spark-jdbc / auto, 1000000 orders, zipf 1": True,
-        "spark-delta / auto, 1000000 orders, zipf 1": False,
-        "identity / auto, 1000000 orders, zipf 1": True,
+        "spark-jdbc / auto, 1,000,000 orders, Zipf 1": True,
+        "spark-delta / auto, 1,000,000 orders, Zipf 1": False,
+        "identity / auto, 1,000,000 orders, Zipf 1": True,
         "memory of auto / R": True,
     }
 

@@ -1,6 +1,6 @@
 """One sortable code per key, whatever the key is made of: all order and all search happen on codes.
 
-    integer key            int64, the value itself            searched by NumPy
+    integer key            int64, the value itself            guessed where keys count up, else searched by NumPy
     string or binary key   its bytes, as they are             searched by a vectorised binary search
     several columns        bytes that order as the columns do, one after the other:
                              integer → 8 bytes, big end first, sign flipped
@@ -24,6 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 _SIGN = np.int64(-(2**63))
 _FEW = 1_000  # below this, Arrow's own sort of bytes is as fast
+_CORRECTIONS = 3  # of a guess, before it is given up
 
 
 def of_columns(columns: Sequence[pa.Array]) -> pa.Array:
@@ -63,11 +64,41 @@ def search(sorted_codes: pa.Array, wanted: pa.Array, side: Literal["left", "righ
     return _search_bytes(sorted_codes, wanted, np.zeros(len(wanted), np.int64), len(sorted_codes), side)
 
 
-def search_near(sorted_codes: pa.Array, wanted: pa.Array, first: Rows, rows: int) -> Rows:
-    """Where each wanted code is, if known to be among the `rows` rows from `first` on. Numbers need no such hint."""
-    if _are_numbers(sorted_codes):
-        return search(sorted_codes, wanted)
-    return _search_bytes(sorted_codes, wanted, first, rows, "left")
+def search_near(sorted_codes: pa.Array, wanted: pa.Array, first: Rows, rows: int, guess: Rows | None) -> Rows:
+    """Where each wanted code is, if known to be among the `rows` rows from `first` on. Numbers may have a guess."""
+    if not _are_numbers(sorted_codes):
+        return _search_bytes(sorted_codes, wanted, first, rows, "left")
+    return search(sorted_codes, wanted) if guess is None else _corrected(sorted_codes, wanted, first, rows, guess)
+
+
+def counted_up(wanted: pa.Array, firsts: pa.Array, lasts: pa.Array, pages: Rows, rows: int) -> Rows | None:
+    """How many rows after the first of its page each code is, if the codes there count up by one: a guess.
+
+    None where it would mostly be wrong: for text, and where over a fifth of the numbers is missing.
+    """
+    if not _are_numbers(wanted):
+        return None
+    low, high = numbers(firsts), numbers(lasts)
+    if np.count_nonzero((high - low > rows + rows // 4)[pages]) > len(pages) // 2:
+        return None
+    return numbers(wanted) - low[pages]
+
+
+def _corrected(sorted_codes: pa.Array, wanted: pa.Array, first: Rows, rows: int, guess: Rows) -> Rows:
+    """Follows a guess: from where it led, by as much as the code found there is off. Gaps make it off by a little."""
+    held, want = numbers(sorted_codes), numbers(wanted)
+    found: Rows = np.clip(first + guess, first, np.minimum(first + rows, len(held)) - 1)
+    off = want - held[found]
+    for _ in range(_CORRECTIONS):
+        astray = np.flatnonzero(off)
+        if not len(astray):
+            return found
+        start = first[astray]
+        found[astray] = np.clip(found[astray] + off[astray], start, np.minimum(start + rows, len(held)) - 1)
+        off[astray] = want[astray] - held[found[astray]]
+    astray = np.flatnonzero(off)
+    found[astray] = np.searchsorted(held, want[astray])
+    return found
 
 
 def _search_bytes(sorted_codes: pa.Array, wanted: pa.Array, low: Rows, rows: int, side: str) -> Rows:

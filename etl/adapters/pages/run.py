@@ -118,11 +118,12 @@ class Run:
         narrowed = wanted if len(pages) == len(wanted) else wanted.filter(pa.array(possible))
         bounds = [*np.searchsorted(pages, self._first_pages).tolist(), len(pages)]
         parts = [(number, start, stop) for number, (start, stop) in enumerate(pairwise(bounds)) if start < stop]
+        guess = codes.counted_up(narrowed, self.firsts, self.lasts, pages, self.index.page_rows)
 
         def searched(part: tuple[int, int, int]) -> tuple[Mask, Rows]:
             number, start, stop = part
             few = narrowed.slice(start, stop - start)
-            rows = self._search(number, few, pages[start:stop])
+            rows = self._search(number, few, pages[start:stop], None if guess is None else guess[start:stop])
             hit = codes.equal(codes.take(self.segment(number)[1], rows), few)
             return hit, rows[hit]
 
@@ -131,11 +132,11 @@ class Run:
         found[possible] = np.concatenate([np.zeros(0, np.bool_), *(hit for hit, _ in answers)])
         return Hits(found, [(part[0], rows) for part, (_, rows) in zip(parts, answers, strict=True)])
 
-    def _search(self, number: int, wanted: pa.Array, pages: Rows) -> Rows:
+    def _search(self, number: int, wanted: pa.Array, pages: Rows, guess: Rows | None) -> Rows:
         """The rows of a segment where codes are or would be; `pages` are the only ones that may hold them."""
         self.verify(pages[codes.firsts_of(pages)])
         first = (pages - self._first_pages[number]) * self.index.page_rows
-        rows = codes.search_near(self.segment(number)[1], wanted, first, self.index.page_rows)
+        rows = codes.search_near(self.segment(number)[1], wanted, first, self.index.page_rows, guess)
         if not np.array_equal(rows // self.index.page_rows, pages - self._first_pages[number]):
             self.verify(self.pages_in(number))  # misled by a key in another page
             raise RunDamaged(self.shape.store, self.entry.name, f"keys of segment {number} are out of order")
