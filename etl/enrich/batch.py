@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from etl.enrich.build import JOINS, JoinName, build
 from etl.enrich.errors import FingerprintCollision
+from etl.enrich.gather import compacted
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.keys import I64, plain
 from etl.enrich.step import Metrics, Step
@@ -97,18 +98,20 @@ class _Answer:
         for matches in step.matched:
             assert matches.rows is not None, "a match has a row"
             where = matches.tickets - self._first
-            self.position[where] = matches.row + self._start(matches.rows)
+            self.position[where] = self._placed(matches.rows, matches.row)
             self.hit[where] |= matches.front
         if step.shed is not None:
             self.position[step.shed.tickets - self._first] = SHED
 
-    def _start(self, rows: pa.Table) -> int:
-        """Where a table begins among all of them."""
+    def _placed(self, rows: pa.Table, row: I64) -> I64:
+        """Where these rows of a table are among all of them."""
         if id(rows) not in self._starts:
+            if rows.num_rows > len(row):  # so that an answer never holds more rows than it has tuples
+                rows, row = compacted(rows, row)
             self._starts[id(rows)] = self._rows
             self.tables.append(rows)
             self._rows += rows.num_rows
-        return self._starts[id(rows)]
+        return row + self._starts[id(rows)]
 
 
 def _verify(keys: pa.Array, master: pa.Table, position: I64) -> None:

@@ -62,7 +62,6 @@ class FrontRows:
         self._hi = np.zeros(capacity, np.uint64) if two_lanes else None
         self._size = np.zeros(capacity, np.int32)
         self._live = np.zeros(capacity, bool)
-        self._scratch = np.zeros(capacity, np.int32)
         self._free = np.arange(capacity, dtype=np.int32)[::-1].copy()
         self._free_count = capacity
         self._left = 0  # rows that left since `learn` last told
@@ -80,7 +79,7 @@ class FrontRows:
         two = keys.hi is not None
         mean = float(np.mean(row_bytes(rows)))
         own = (
-            HashIndex.bytes_for(1000, two_lanes=two) / 1000 + (37 if two else 29) + policy_bytes_per_row(config.policy)
+            HashIndex.bytes_for(1000, two_lanes=two) / 1000 + (33 if two else 25) + policy_bytes_per_row(config.policy)
         )
         per_row = mean / LIVE_SHARE + own + RowStore.overhead_per_entry()
         room = config.budget_bytes * (1 - 2 * _REMEMBERED_SHARE - _CLEANING_SHARE)
@@ -103,7 +102,6 @@ class FrontRows:
             self._lo,
             self._size,
             self._live,
-            self._scratch,
             self._free,
             *(() if self._hi is None else (self._hi,)),
         )
@@ -137,13 +135,6 @@ class FrontRows:
         self._since.tuples += tuples
         self._since.hits += int(counts[inside].sum())
         return np.asarray(inside, bool)
-
-    def told_apart(self, hits: I64) -> tuple[I64, I64]:
-        order = np.arange(len(hits), dtype=np.int32)
-        self._scratch[hits] = order
-        distinct = hits[self._scratch[hits] == order]  # of equal hits the last one stands for all
-        self._scratch[distinct] = order[: len(distinct)]
-        return distinct, self._scratch[hits].astype(np.int64)
 
     def _why_missed(self, keys: Keys, now: float | None) -> I64:
         until = self.absent.until(keys)

@@ -94,10 +94,9 @@ class FrontStage:
         return self._inner.recall(keys, counts, tuples)
 
     def answers(self, hits: I64) -> tuple[pa.Table, I64]:
-        """The master rows of hits as they are now, each once, and for each hit which of them it is."""
+        """All rows inside as they are now, none of them copied, and for each hit which of them it is."""
         assert self._inner is not None, "only a probe gives entries"
-        entries, row = self._inner.told_apart(hits)
-        return self._inner.store.take(entries), row
+        return self._inner.store.every(), self._inner.store.places(hits)
 
     def learn(self, rows: pa.Table, frequency: I64) -> None:
         """Takes note of master rows and how many tuples each has just matched; keeps those worth keeping."""

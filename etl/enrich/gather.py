@@ -57,3 +57,9 @@ class MasterRows:
         code = np.empty(len(position), np.int64)
         code[order] = np.cumsum(first) - 1
         return self.take(rising[first]), code
+
+
+def compacted(master: pa.Table, position: I64) -> tuple[pa.Table, I64]:
+    """The rows of a table at any positions, each once and copied, and for each position which of them it is."""
+    rows, code = MasterRows(master, master.column_names).compact(position)
+    return pa.Table.from_struct_array(rows), code

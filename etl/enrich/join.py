@@ -57,7 +57,7 @@ class SemiStreamJoin:
         self._offered = self._reloaded = 0  # since the last step
         self._nulls: list[I64] = []
         self._stale = NO_TICKETS  # tuples on their way whose answer in the front stage was no longer good
-        self._miss_ratio = 1.0
+        self._lately = np.ones(2)  # tuples that missed the front stage, and tuples probed; older ones fade
 
     @property
     def pending(self) -> int:
@@ -133,7 +133,7 @@ class SemiStreamJoin:
         """Reads SB1 until it is empty or `room` tuples have missed."""
         while len(self._sb1) and round_.missing < room:
             left = room - round_.missing
-            most = left if self.front_stage is None else int(left / max(self._miss_ratio, 0.02)) + 2
+            most = left if self.front_stage is None else _expected(left, self._lately[0] / self._lately[1])
             tuples = self._sb1.first(most)
             if self.front_stage is None:
                 entry = np.full(len(tuples), MISS, np.int64)
@@ -144,7 +144,7 @@ class SemiStreamJoin:
             taken = _until_full(missed, left)
             self._sb1.drop_first(taken)
             self._sort_out(round_, tuples.take(slice(0, taken)), entry[:taken], missed[:taken])
-            self._miss_ratio = 0.5 * self._miss_ratio + 0.5 * np.count_nonzero(missed) / len(missed)
+            self._lately = 0.5 * self._lately + (np.count_nonzero(missed), len(missed))
         self._collect_hits(round_)
 
     def _collect_hits(self, round_: _Round) -> None:
@@ -232,6 +232,12 @@ class SemiStreamJoin:
         mine = np.isin(self._stale, answered)
         self._stale = self._stale[~mine]
         return int(np.count_nonzero(mine))
+
+
+def _expected(misses: int, miss_ratio: float) -> int:
+    """How many tuples to probe for so many misses: of many a few more, because a second probe costs more than those."""
+    tuples = misses / max(miss_ratio, 0.02)
+    return int(tuples + (2 * tuples**0.5 if tuples > 1000 else 0)) + 2
 
 
 def _until_full(missed: npt.NDArray[np.bool_], room: int) -> int:

@@ -67,6 +67,21 @@ def _add_sizes(column: pa.ChunkedArray, sizes: I64) -> int:
     return -(-int(column.nbytes) // max(1, len(column)))  # nested: the mean is the best there is
 
 
+@dataclass(frozen=True, slots=True)
+class _Every:
+    """All segments one after the other."""
+
+    rows: pa.Table
+    numbers: I64
+    starts: I64
+
+    @classmethod
+    def of(cls, segments: dict[int, _Segment]) -> _Every:
+        starts = np.cumsum([0, *(len(segment.entry) for segment in segments.values())])
+        rows = pa.concat_tables([segment.rows for segment in segments.values()])
+        return cls(rows, np.fromiter(segments, np.int64), starts)
+
+
 class RowStore:
     """Rows by entry number (0 … capacity - 1, chosen by the owner)."""
 
@@ -76,6 +91,7 @@ class RowStore:
         self._segments: dict[int, _Segment] = {}
         self._next = 0
         self._bound = bound_bytes
+        self._every: _Every | None = None  # of the segments as they are now
         self.rows_bytes = 0  # segments, holes included
 
     @property
@@ -111,6 +127,20 @@ class RowStore:
                 self._forget(int(number))
         self._segment_of[entries] = -1
 
+    def every(self) -> pa.Table:
+        """All rows, holes included, as they lie: segments are never changed, so nothing has to be copied."""
+        return self._segments_now().rows
+
+    def places(self, entries: I64) -> I64:
+        """Where in `every()` the rows of these entries are."""
+        now = self._segments_now()
+        return now.starts[np.searchsorted(now.numbers, self._segment_of[entries])] + self._row_of[entries]
+
+    def _segments_now(self) -> _Every:
+        if self._every is None:
+            self._every = _Every.of(self._segments)
+        return self._every
+
     def take(self, entries: I64) -> pa.Table:
         """The rows of the entries, in their order."""
         segments = self._segment_of[entries]
@@ -133,17 +163,13 @@ class RowStore:
                 return
             self._merge([number])
 
-    def clear(self) -> None:
-        self._segments.clear()
-        self._segment_of[:] = -1
-        self.rows_bytes = 0
-
     def _append(self, entries: I64, rows: pa.Table) -> None:
         size = rows.get_total_buffer_size()
         self._segments[self._next] = _Segment(rows, entries.astype(np.int64), len(entries), size)
         self._segment_of[entries] = self._next
         self._row_of[entries] = np.arange(len(entries))
         self._next += 1
+        self._every = None
         self.rows_bytes += size
 
     def _merge(self, numbers: list[int]) -> None:
@@ -157,6 +183,7 @@ class RowStore:
         self._append(np.concatenate(entries), _compact(pa.concat_tables(parts)))
 
     def _forget(self, number: int) -> None:
+        self._every = None
         self.rows_bytes -= self._segments.pop(number).nbytes
 
 

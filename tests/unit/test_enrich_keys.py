@@ -135,4 +135,6 @@ def test_a_row_store_cleans_holes_until_it_fits() -> None:
     assert store.nbytes > 0.9 * full, "holes count until they are cleaned"
     store.clean(int(0.7 * full))
     assert store.nbytes <= 0.7 * full
-    assert store.take(np.array([999, 1, 501])).column("id").to_pylist() == [999, 1, 501]
+    wanted = np.array([999, 1, 501])
+    assert store.take(wanted).column("id").to_pylist() == [999, 1, 501]
+    assert store.every().take(pa.array(store.places(wanted))).column("id").to_pylist() == [999, 1, 501]
