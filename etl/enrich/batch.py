@@ -106,8 +106,8 @@ class _Answer:
     def _placed(self, rows: pa.Table, row: I64) -> I64:
         """Where these rows of a table are among all of them."""
         if id(rows) not in self._starts:
-            if rows.num_rows > len(row):  # so that an answer never holds more rows than it has tuples
-                rows, row = compacted(rows, row)
+            if rows.num_rows > len(row) and rows.column(0).num_chunks > 1:
+                rows, row = compacted(rows, row)  # a front stage that changes at every step lies in many pieces
             self._starts[id(rows)] = self._rows
             self.tables.append(rows)
             self._rows += rows.num_rows
