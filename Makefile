@@ -69,6 +69,11 @@ bench-cold: setup ## Compare hot tuples in a front stage with hot pages in the p
 	@$(python) -m bench.cold $(ARGS)
 	@exec $(python) -m bench.page
 
+.PHONY: bench-pages
+bench-pages: setup ## Measure what publishing, refreshing and reading ten million master rows cost
+	@$(python) -m bench.pages $(ARGS)
+	@exec $(python) -m bench.page
+
 .PHONY: setup
 setup: ## Make the environment ready (every target that needs it does this by itself)
 	@bin/setup

@@ -24,6 +24,12 @@ def median(seconds: Sequence[float]) -> float:
     return round(statistics.median(seconds), 6)
 
 
+def target(what: str, got: float, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
+    """Something asked for, and whether what was measured is that."""
+    met = (least is None or got >= least) and (most is None or got <= most)
+    return {"what": what, "got": got, "least": least, "most": most, "met": met}
+
+
 def machine() -> dict[str, Any]:
     """Where the numbers come from: ratios travel, seconds do not."""
     return {

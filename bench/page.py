@@ -101,10 +101,12 @@ def pages(result: Result) -> str:
     rows = []
     for step in result.get("results", []):
         other = {k: v for k, v in step.items() if k not in ("what", "seconds", "peak_rss_mib")}
-        shown = "; ".join(f"{name}: {_plain(value)}" for name, value in other.items())
-        rows.append((step["what"], step["seconds"], step["peak_rss_mib"], shown))
+        more = "; ".join(f"{name}: {_plain(value)}" for name, value in other.items())
+        rows.append((step["what"], step["seconds"], step["peak_rss_mib"], more))
     size = f"{result['rows']:,} rows, {result['key']} keys.\n\n" if "rows" in result else ""
-    return size + table(("step", "seconds", "peak MiB", "more"), rows)
+    shown = table(("step", "seconds", "peak MiB", "more"), rows)
+    aims = table(("target", "wanted", "measured", ""), page_peers.targets(result))
+    return f"{size}{shown}\n\nWhat was aimed at:\n\n{aims}" if result.get("targets") else size + shown
 
 
 def _plain(value: object) -> str:
@@ -117,7 +119,7 @@ SECTIONS: list[Section] = [
     ("grid", "`auto` against single tactics", "make bench-auto", lambda r, _: grid(r)),
     ("cold", "A master that is not in memory", "make bench-cold", lambda r, _: cold(r)),
     ("figures", "The paper's figures", "make bench-figures", lambda r, p: page_figures.render(r, p, table)),
-    ("pages", "Master pages", "python -m bench.pages > bench/results/pages.json", lambda r, _: pages(r)),
+    ("pages", "Master pages", "make bench-pages", lambda r, _: pages(r)),
 ]
 
 

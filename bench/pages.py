@@ -3,20 +3,20 @@
     python -m bench.pages --rows 10000000 --folder <scratch>
 
 Every measurement runs in a process of its own, so that peak memory is that of the one thing measured. The source is
-synthetic: customers of some 145 bytes, made batch by batch, either in key order or scattered.
+Postgres, or synthetic: customers of some 145 bytes, made batch by batch, either in key order or scattered.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench import pages_postgres
+from bench.measured import RESULTS, keep, machine, progress, target
+from etl import settings as configuration
 from etl.adapters.pages.compact import compact
 from etl.adapters.pages.publish import Publisher
 from etl.adapters.pages.source import Changes, Snapshot
 from etl.adapters.pages.store import PageStore
+from etl.errors import FrontstageError
+from etl.settings import Settings
 
 BATCH_ROWS = 131_072
 SEGMENTS = ["AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD"]
 Figures = dict[str, Any]
+_FROM_POSTGRES = "from Postgres"
+MOST_SECONDS, MOST_MIB = 60.0, 512.0  # for publishing ten million rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class Case:
     rows: int
     key: str
     order: str = "sorted"
+    dsn: str = field(default="", repr=False)
 
     @property
     def store(self) -> PageStore:
@@ -94,6 +102,8 @@ def read_source(case: Case) -> Figures:
 
 def publish(case: Case) -> Figures:
     """A whole master, read back and checked."""
+    if case.order == _FROM_POSTGRES:
+        return pages_postgres.publish(case.dsn, case.store)
     snapshot = Snapshot(case.schema, ("customer_id",), source(case), {}, case.order == "sorted")
     manifest = Publisher(case.store).publish(snapshot)
     return {"bytes_per_row": round(manifest.size_bytes / manifest.rows, 1)}
@@ -137,6 +147,8 @@ def scan(case: Case) -> Figures:
 
 def refresh(case: Case) -> Figures:
     """Small and large sets of changes: the cost must follow them, not the master."""
+    if case.order == _FROM_POSTGRES:
+        return pages_postgres.refresh(case.dsn, case.store, case.rows)
     rng, seconds = np.random.default_rng(3), {}
     publisher = Publisher(case.store)
     for turn, count in enumerate((100, 100, 10_000, 100_000)):
@@ -168,6 +180,7 @@ def _measure(step: Callable[[Case], Figures], case: Case) -> Figures:
 
 
 STEPS: dict[str, list[tuple[Callable[[Case], Figures], str]]] = {
+    "postgres": [(publish, _FROM_POSTGRES), (refresh, _FROM_POSTGRES)],
     "publish": [(read_source, "sorted"), (publish, "sorted")],
     "lookup": [(lookup, "sorted")],
     "scan": [(scan, "sorted")],
@@ -177,22 +190,46 @@ STEPS: dict[str, list[tuple[Callable[[Case], Figures], str]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--key", choices=["int", "string"], default="int")
-    parser.add_argument("--folder", type=Path, help="where pages are written (a temporary folder unless given)")
-    parser.add_argument("--steps", nargs="*", choices=list(STEPS), default=list(STEPS))
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="pages-") as scratch:
-        case = Case(chosen.folder or Path(scratch), chosen.rows, chosen.key)
-        results = []
-        for step in chosen.steps:
+def run(case: Case, steps: Sequence[str], settings: Settings) -> list[Figures]:
+    """The steps in turn, each beside nothing else."""
+    results = []
+    for step in steps:
+        with ExitStack() as opened:
+            if step == "postgres":
+                own = settings.model_copy(update={"var": settings.var / "bench", "postgres_dsn": None})
+                case = replace(case, dsn=opened.enter_context(pages_postgres.server(own, case.rows)))
             for function, order in STEPS[step]:
                 figures = measured(function, replace(case, order=order))
                 results.append({"what": f"{function.__name__}, {order}", **figures})
-                print(json.dumps(results[-1]), file=sys.stderr, flush=True)
-    print(json.dumps({"rows": chosen.rows, "key": chosen.key, "results": results}, indent=1))
+                progress(", ".join(f"{name} {value}" for name, value in results[-1].items()))
+    return results
+
+
+def targets(results: list[Figures]) -> list[dict[str, Any]]:
+    """What publishing may take."""
+    published = [figures for figures in results if figures["what"].startswith("publish, ")]
+    seconds = [target(f"{figures['what']}: seconds", figures["seconds"], most=MOST_SECONDS) for figures in published]
+    memory = [target(f"{figures['what']}: MiB", figures["peak_rss_mib"], most=MOST_MIB) for figures in published]
+    return [*seconds, *memory]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.pages", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--key", choices=["int", "string"], default="int")
+    parser.add_argument("--folder", type=Path, help="where pages are written (a temporary folder unless given)")
+    parser.add_argument("--steps", nargs="*", choices=list(STEPS), default=list(STEPS))
+    parser.add_argument("--output", type=Path, default=RESULTS / "pages.json")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pages-") as scratch:
+        case = Case(chosen.folder or Path(scratch), chosen.rows, chosen.key)
+        try:
+            results = run(case, chosen.steps, configuration.load())
+        except FrontstageError as error:
+            sys.exit(f"bench.pages: {error}")
+    aims = targets(results) if chosen.rows == 10_000_000 else []
+    result = {"machine": machine(), "rows": chosen.rows, "key": chosen.key, "results": results, "targets": aims}
+    progress(f"kept in {keep(result, chosen.output).name}")
 
 
 if __name__ == "__main__":

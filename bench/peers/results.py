@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bench.measured import target
 from bench.peers.measure import Row
 from bench.peers.plan import MEMORY_SHARE
 
@@ -58,27 +59,20 @@ def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
     over = {(cell["batch"], cell["zipf"]): cell["over_auto"] for cell in result["ratios"]}
     for (peer, batch), wanted in AHEAD.items():
         if peer in over.get((batch, 1.0), {}):
-            found.append(_target(f"{peer} / auto, {batch:,} orders, Zipf 1", over[batch, 1.0][peer], least=wanted))
+            found.append(target(f"{peer} / auto, {batch:,} orders, Zipf 1", over[batch, 1.0][peer], least=wanted))
         if peer in over.get((batch, 0.0), {}):
-            found.append(_target(f"{peer} / auto, {batch:,} orders, Zipf 0", over[batch, 0.0][peer], least=1.0))
+            found.append(target(f"{peer} / auto, {batch:,} orders, Zipf 0", over[batch, 0.0][peer], least=1.0))
     if "identity" in over.get((LARGE, 1.0), {}):
-        found.append(
-            _target(f"identity / auto, {LARGE:,} orders, Zipf 1", over[LARGE, 1.0]["identity"], least=OF_LIMIT)
-        )
+        found.append(target(f"identity / auto, {LARGE:,} orders, Zipf 1", over[LARGE, 1.0]["identity"], least=OF_LIMIT))
     for cell in grown(result["growth"]):
         found.append(
-            _target(f"growth of R, {cell['batch']:,} orders, Zipf {cell['zipf']:g}", cell["ratio"], most=GROWTH)
+            target(f"growth of R, {cell['batch']:,} orders, Zipf {cell['zipf']:g}", cell["ratio"], most=GROWTH)
         )
     held = [row["memory_bytes"] for row in result["rows"] if row["contender"] == "auto"]
     if held:
         share = max(held) / result["bytes_of_master"]
-        found.append(_target("memory of auto / R", round(share, 4), most=MEMORY_SHARE))
+        found.append(target("memory of auto / R", round(share, 4), most=MEMORY_SHARE))
     return found
-
-
-def _target(what: str, got: float, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    met = (least is None or got >= least) and (most is None or got <= most)
-    return {"what": what, "got": got, "least": least, "most": most, "met": met}
 
 
 def table(result: dict[str, Any]) -> str:

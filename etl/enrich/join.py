@@ -144,7 +144,7 @@ class SemiStreamJoin:
             taken = _until_full(missed, left)
             self._sb1.drop_first(taken)
             self._sort_out(round_, tuples.take(slice(0, taken)), entry[:taken], missed[:taken])
-            self._lately = 0.5 * self._lately + (np.count_nonzero(missed), len(missed))
+            self._lately = 0.5 * self._lately + np.array([np.count_nonzero(missed), len(missed)])
         self._collect_hits(round_)
 
     def _collect_hits(self, round_: _Round) -> None:

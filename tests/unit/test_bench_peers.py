@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import cold, grid, measured
+from bench import cold, grid, measured, pages
 from bench.data import KEY, DataSet, Draw, customers, row_bytes
 from bench.page_cache import PAGE, PageCache, bytes_read
 from bench.peers.__main__ import parsed, plan_of, result_of
@@ -213,3 +213,17 @@ def test_a_small_cold_run_gives_both_contenders_the_same_bytes(data: DataSet) ->
         assert all(0.0 <= cell["hit_ratio"] <= 1.0 for cell in cells)
     front, page = result["cells"]
     assert front["hit_ratio"] > page["hit_ratio"], "at one skew, tuples hold more hot rows than pages do"
+
+
+def test_a_small_run_of_pages_publishes_and_refreshes_from_postgres(tmp_path: Path) -> None:
+    case = pages.Case(tmp_path / "pages", ROWS, "int")
+    published, refreshed = pages.run(case, ["postgres"], configuration.load(home=tmp_path))
+    assert published["what"] == "publish, from Postgres"
+    assert published["rows"] == ROWS
+    assert len(refreshed["refresh_s"]) > 1
+    assert case.store.manifest().rows == ROWS
+    assert case.store.manifest().overlays
+    assert [one["what"] for one in pages.targets([published, refreshed])] == [
+        "publish, from Postgres: seconds",
+        "publish, from Postgres: MiB",
+    ]
