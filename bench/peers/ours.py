@@ -82,7 +82,7 @@ class Ours:
         if not uses_front_stage(tactic):
             return None
         with self._pinned.open() as ports:
-            return self._keeper(tactic).ready(ports, self._rows_id)
+            return self._keeper(tactic).ready(ports, self._rows_id, self._pinned.schema)
 
     def _keeper(self, tactic: str) -> FrontStageKeeper:
         if tactic not in self._keepers:

@@ -1,8 +1,8 @@
 """Keeps one master's front stage between batches: in the driver's memory, and in the file that workers map.
 
-    before a batch   keeper.ready(ports, rows_id)    the rows are those of the pinned version, or are read again
+    before a batch   keeper.ready(ports, rows_id, schema)    the rows are those of the pinned version, or are read again
     in the batch     workers map the file, note what they wanted
-    after it         keeper.learn(notes, ports)      the policy admits and evicts; the file is written anew
+    after it         keeper.learn(notes, ports)              the policy admits and evicts; the file is written anew
 
 Whatever is in doubt is thrown away or read again: a damaged file, rows of a version whose changes cannot be told. The
 frequencies survive a new version of the master, because the stream has not changed with it.
@@ -51,13 +51,13 @@ class FrontStageKeeper:
     def __len__(self) -> int:
         return len(self._front)
 
-    def ready(self, ports: Any, rows_id: str) -> Path | None:
+    def ready(self, ports: Any, rows_id: str, schema: pa.Schema) -> Path | None:
         """The file to map at this version of the master; None while nothing has been learned."""
         now = Belonging(rows_id, tuple(getattr(ports, "parts", ())))
         if self._belongs is None:
             self._recover()
         if self._belongs is not None and self._belongs != now:
-            self._follow(ports, self._belongs, now)
+            self._follow(ports, self._belongs, now, schema)
         self._belongs = now
         self._write()
         return self.path if len(self._front) else None
@@ -91,14 +91,18 @@ class FrontStageKeeper:
         self._front.learn(hot.rows, hot.frequency)
         self._belongs = belongs
 
-    def _follow(self, ports: Any, before: Belonging, now: Belonging) -> None:
+    def _follow(self, ports: Any, before: Belonging, now: Belonging, schema: pa.Schema) -> None:
         """Bring the rows to another version: those that changed, or all where that cannot be told."""
         saved = self._front.content()
         if before.rows_id == now.rows_id or saved is None:
             return
         rows, frequency = saved
         keys = plain(rows.column(0))
-        touched = ports.touched(keys, before.parts) if before.parts and hasattr(ports, "touched") else None
+        if keys.type != schema.types[0]:  # keys of another type are other keys
+            self._front = FrontStage(self.config)
+            return
+        alike = rows.schema.names == schema.names and rows.schema.types == schema.types
+        touched = ports.touched(keys, before.parts) if alike and before.parts and hasattr(ports, "touched") else None
         if touched is None:
             self._front = FrontStage(self.config)
             changed, counts = keys, frequency

@@ -18,8 +18,7 @@ from warehouse.contract import Master
 def masters_of(settings: Settings, masters: Sequence[Master], dsn: str) -> Masters:
     """The store that the settings name."""
     if settings.master_store == "postgres":
-        by_pages = settings.tactic not in ("inlj", "cinlj")
-        return PostgresMasters(dsn, masters, settings.lookup_rows, by_pages)
+        return PostgresMasters(dsn, masters, settings.lookup_rows)
     if settings.master_store == "delta":
         return DeltaMasters(masters, partial(delta_path, settings), settings.var / "master_pins")
     return PagesMasters(settings.master_pages, masters, partial(source_of, settings, dsn))

@@ -9,8 +9,9 @@ A batch that is repeated finds the pin it made before and sees the same master r
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from etl.adapters.pages.errors import NothingPublished, RepublishNeeded
+from etl.adapters.pages.errors import NothingPublished, RepublishNeeded, StoreBusy
 from etl.adapters.pages.manifest import Manifest
 from etl.adapters.pages.publish import Publisher
 from etl.adapters.pages.source import MasterSource
@@ -52,6 +53,12 @@ class PinnedMaster:
 
     def open(self) -> AbstractContextManager[Any]:
         return self.place.open()
+
+
+def rows_name(origin: str, schema: pa.Schema) -> str:
+    """A name for rows: equal names mean rows of one origin with the same columns."""
+    columns = schema.to_string(show_field_metadata=False, show_schema_metadata=False)
+    return f"{origin} {hashlib.blake2b(columns.encode(), digest_size=8).hexdigest()}"
 
 
 class Masters(Protocol):
@@ -102,7 +109,7 @@ class PagesMasters:
             self.bring_up(master, say)
         number = store.pin(owner, now)
         pins.push(_unless_repeatable(store, owner, now))
-        return _pinned_pages(store, master, number)
+        return pinned_pages(store, master, number)
 
     def bring_up(self, master: Master, say: Say) -> Manifest:
         """The store at what is committed in the source now: published whole the first time, and when it has to be."""
@@ -119,11 +126,12 @@ class PagesMasters:
         return manifest
 
 
-def _pinned_pages(store: PageStore, master: Master, number: int) -> PinnedMaster:
+def pinned_pages(store: PageStore, master: Master, number: int) -> PinnedMaster:
+    """A version in pages, as workers need it."""
     with store.open(number, columns=master.columns) as view:
-        base = view.parts[0]
         place = PagesPlace(store.root, number, master.columns)
-        return PinnedMaster(master, view.rows_version, f"{base}:{view.rows_version}", view.schema, place)
+        rows_id = rows_name(" ".join(view.parts), view.schema)  # runs never change, and their names never come again
+        return PinnedMaster(master, view.rows_version, rows_id, view.schema, place)
 
 
 def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[..., None]:
@@ -132,7 +140,8 @@ def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[
     def end(_kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if error is None or isinstance(error, TerminalError):
             store.unpin(owner)
-            store.collect(now, pins_for=PINS_FOR)
+            with suppress(StoreBusy):  # somebody publishes: the next batch collects
+                store.collect(now, pins_for=PINS_FOR, wait_s=0.0)
 
     return end
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.adapters.delta_ports import pin_delta
-from etl.adapters.masters import PINS_FOR, PinnedMaster
+from etl.adapters.masters import PINS_FOR, PinnedMaster, rows_name
 from etl.adapters.pages.pins import Pin, Pins
 from etl.adapters.postgres_ports import MasterSnapshot, exported_snapshot
 from etl.errors import TerminalError
@@ -23,7 +23,7 @@ from etl.model import Say
 from warehouse.contract import Master
 
 _FENCES: dict[str, tuple[datetime, pa.Table]] = {}
-"""By table, where its pages begin. Any fences give every row once, so those of an earlier batch serve for a while."""
+"""By table, where its pages begin. Any fences but none give every row once: those of an earlier batch serve a while."""
 
 _FENCES_FOR = timedelta(hours=1)
 
@@ -35,7 +35,6 @@ class PostgresMasters:
     dsn: str = field(repr=False)
     masters: Sequence[Master]
     rows_per_query: int
-    by_pages: bool  # whether joins may ask for pages; finding where they begin reads all keys once
 
     @contextmanager
     def pinned(self, owner: str, now: datetime, say: Say) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
@@ -44,14 +43,15 @@ class PostgresMasters:
 
     def _pin(self, snapshot: MasterSnapshot, master: Master, now: datetime) -> PinnedMaster:
         pinned = snapshot.pin(master.table, [master.key], master.columns, rows_per_query=self.rows_per_query)
-        if self.by_pages:
-            found, fences = _FENCES.get(master.table, (now, None))
-            pinned = replace(pinned, fences=fences if now - found < _FENCES_FOR else None)
-            if pinned.fences is None:
-                pinned = snapshot.with_fences(pinned)
-                assert pinned.fences is not None, "fences were just found"
-                _FENCES[master.table] = now, pinned.fences
-        rows_id = f"postgres {master.table}:{pinned.version}"
+        origin = f"postgres {snapshot.origin} {master.table}"
+        found, fences = _FENCES.get(origin, (now, None))
+        if fences is not None and fences.num_rows and now - found < _FENCES_FOR:
+            pinned = replace(pinned, fences=fences)
+        else:
+            pinned = snapshot.with_fences(pinned)
+            assert pinned.fences is not None, "fences were just found"
+            _FENCES[origin] = now, pinned.fences
+        rows_id = rows_name(f"{origin}:{pinned.version}", pinned.schema)
         return PinnedMaster(master, pinned.version, rows_id, pinned.schema, pinned)
 
 
@@ -75,7 +75,7 @@ class DeltaMasters:
         pinned = pin_delta(self.path_of(master), [master.key], master.columns, version=kept)
         pins.put(Pin(owner, pinned.version, now))
         ends.push(_unless_repeatable(pins, owner))
-        rows_id = f"delta {pinned.table_id}:{pinned.version}"
+        rows_id = rows_name(f"delta {pinned.table_id}:{pinned.version}", pinned.schema)
         return PinnedMaster(master, pinned.version, rows_id, pinned.schema, pinned)
 
 

@@ -69,9 +69,12 @@ class PinnedTable(Shaped):
 class MasterSnapshot:
     """What is committed now, held still for the whole block of `exported_snapshot`."""
 
-    def __init__(self, dsn: str, connection: Connection, name: str, versions: Mapping[str, int], moment: str) -> None:
+    def __init__(
+        self, dsn: str, connection: Connection, name: str, versions: Mapping[str, int], moment: str, origin: str
+    ) -> None:
         self._dsn, self._connection, self._name = dsn, connection, name
         self._versions, self._moment = versions, moment
+        self.origin = origin  # versions are counted anew on another server, after a restore, in another database
 
     def pin(
         self,
@@ -115,11 +118,13 @@ def exported_snapshot(dsn: str) -> Iterator[MasterSnapshot]:
             cursor.execute(_SETTINGS)
             cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text, to_regclass('master.version')")
             name, moment, tracked = cursor.fetchone() or ("", "", None)
+            cursor.execute(postgres.statement("master_position"))
+            origin = ":".join((cursor.fetchone() or ())[:3])  # server, timeline, database
             versions: dict[str, int] = {}
             if tracked is not None:
                 cursor.execute(postgres.statement("master_versions"))
                 versions = dict(cursor.fetchall())
-        yield MasterSnapshot(dsn, connection, name, versions, moment)
+        yield MasterSnapshot(dsn, connection, name, versions, moment, origin)
 
 
 class PostgresPorts:

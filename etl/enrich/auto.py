@@ -19,7 +19,7 @@ from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
 from etl.enrich.experience import Experience, TacticName
 from etl.enrich.keys import about_distinct
 from etl.enrich.sizing import Sizes
-from etl.enrich.step import StreamTuples, TacticStep, stacked
+from etl.enrich.step import UNBOUNDED, BatchBudget, StreamTuples, TacticStep, stacked
 from etl.enrich.stream_buffer import StreamBuffer
 from etl.enrich.tactic import Tactic
 
@@ -118,13 +118,13 @@ class AutoTactic:
             self._round.tuples += len(tuples)
         self._waiting.append(tuples)
 
-    def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:
+    def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:
         if self._active is None:
             return TacticStep()
         self._began = None if self._clock is None else self._clock()
         for part in self._waiting.take_first(self._active.room):
             self._active.load(part)
-        return self._active.advance(draining=draining and not len(self._waiting), shedding=shedding)
+        return self._active.advance(draining=draining and not len(self._waiting), shedding=shedding, most=most)
 
     def step_is_over(self) -> None:
         """What was found is learned by now. Many small steps cost more of that than few large ones."""

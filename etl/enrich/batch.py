@@ -18,7 +18,7 @@ from etl.enrich.errors import FingerprintCollision
 from etl.enrich.gather import compacted
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.keys import I64, plain
-from etl.enrich.step import Metrics, Step
+from etl.enrich.step import UNBOUNDED, BatchBudget, Metrics, Step
 
 __all__ = ["ABSENT", "JOINS", "SHED", "BatchBudget", "BatchResult", "JoinName", "build", "join_batch"]
 
@@ -35,34 +35,14 @@ class BatchResult:
     metrics: Metrics
 
 
-@dataclass(frozen=True, slots=True)
-class BatchBudget:
-    """How much of the master one batch may read. Counted, not timed: a retried batch sheds the same orders."""
-
-    pages: int | None = None
-    lookups: int | None = None
-
-    def spent(self, metrics: Metrics) -> bool:
-        read = (self.pages, metrics.cost.pages), (self.lookups, metrics.cost.lookups)
-        return any(most is not None and used >= most for most, used in read)
-
-    def after(self, metrics: Metrics) -> BatchBudget:
-        """What is left once this much has been read."""
-        used = metrics.cost
-        return BatchBudget(
-            None if self.pages is None else max(0, self.pages - used.pages),
-            None if self.lookups is None else max(0, self.lookups - used.lookups),
-        )
-
-
 def join_batch(
     join: SemiStreamJoin,
     keys: pa.Array | pa.ChunkedArray,
     *,
     now: float | None = None,
-    budget: BatchBudget | None = None,
+    budget: BatchBudget = UNBOUNDED,
 ) -> BatchResult:
-    """Joins all keys and leaves nothing pending. NULL keys are ABSENT.
+    """Joins all keys and leaves nothing pending, also when it fails. NULL keys are ABSENT.
 
     `budget`: once it is spent, keys the front stage cannot answer are SHED.
     """
@@ -71,11 +51,15 @@ def join_batch(
     tickets = join.offer(keys)
     answer = _Answer(int(tickets[0]) if len(tickets) else 0, len(keys))
     metrics = Metrics()
-    while join.pending:
-        spent = budget is not None and budget.spent(metrics)
-        step = join.give_up(now) if spent else join.step(now)
-        metrics += step.metrics
-        answer.add(step)
+    try:
+        while join.pending:
+            left = budget.after(metrics.cost)
+            step = join.give_up(now) if left.spent else join.step(now, left)
+            metrics += step.metrics
+            answer.add(step)
+    except BaseException:
+        join.forget()  # whoever offered the keys learns that they have no answer
+        raise
     tables = answer.tables or [join.tactic.schema(keys.type).empty_table()]
     master = pa.concat_tables(tables)
     _verify(keys, master, answer.position)

@@ -25,7 +25,7 @@ from etl.enrich.keys import Keys, encode, match_rows, same_kind
 from etl.enrich.mesh import used_rows
 from etl.enrich.pending import PendingTuples
 from etl.enrich.ports import MasterIndex
-from etl.enrich.step import Cost, StreamTuples, TacticStep
+from etl.enrich.step import UNBOUNDED, BatchBudget, Cost, StreamTuples, TacticStep
 
 TUNED_POSITION = 0.15
 
@@ -77,12 +77,12 @@ class HybridJoin:
     def load(self, tuples: StreamTuples) -> None:
         self.state.pending.load(tuples)
 
-    def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:  # noqa: ARG002
+    def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:  # noqa: ARG002
         pending = self.state.pending
         if not pending.size:
             return TacticStep()
         position = self.config.shedding_position if shedding else self.config.lookup_position
-        wanted = pending.at(position, self.config.lookups)
+        wanted = pending.at(position, most.pages_of(most.lookups_of(self.config.lookups)))
         rows, pages = self._index.pages_holding(wanted.arrow())
         same_kind(wanted.type, rows.schema.field(0).type)
         keys = encode(rows.column(0))

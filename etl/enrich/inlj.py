@@ -17,7 +17,7 @@ import pyarrow as pa
 from etl.enrich.errors import BudgetTooSmall
 from etl.enrich.keys import I64, Distinct, Keys, distinct, encode, match_rows, same_kind
 from etl.enrich.ports import MasterLookup
-from etl.enrich.step import Cost, Matches, StreamTuples, TacticStep, stacked
+from etl.enrich.step import UNBOUNDED, BatchBudget, Cost, Matches, StreamTuples, TacticStep, stacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,14 @@ class IndexNestedLoop:
             held = [] if self.state.tuples is None else [self.state.tuples]
             self.state.tuples = stacked([*held, tuples])
 
-    def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:  # noqa: ARG002
-        tuples, self.state.tuples = self.state.tuples, None
-        if tuples is None:
+    def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:  # noqa: ARG002
+        if self.state.tuples is None:
             return TacticStep()
+        tuples, later = _first_keys(self.state.tuples, most)
         groups = distinct(tuples.keys)
         wanted = tuples.keys.take(groups.first)
         rows = self._lookup.lookup(wanted.arrow())
+        self.state.tuples = later
         same_kind(wanted.type, rows.schema.field(0).type)
         row_of_key = match_rows(encode(rows.column(0)), wanted) if rows.num_rows else np.full(len(wanted), -1, np.int64)
         row = row_of_key[groups.codes]
@@ -113,6 +114,15 @@ class IndexNestedLoop:
         while sum(len(keys) for keys in before) > self.config.recent_keys:
             before.pop(0)
         return counts
+
+
+def _first_keys(tuples: StreamTuples, most: BatchBudget) -> tuple[StreamTuples, StreamTuples | None]:
+    """The tuples of as many keys as may be asked for, and those of the others."""
+    if most.lookups is None or most.lookups >= len(tuples):
+        return tuples, None
+    asked = distinct(tuples.keys).codes < most.lookups
+    later = np.flatnonzero(~asked)
+    return tuples.take(np.flatnonzero(asked)), tuples.take(later) if len(later) else None
 
 
 def _joined(parts: list[Keys]) -> Keys:

@@ -25,7 +25,18 @@ from etl.enrich.front import Front
 from etl.enrich.front_stage import KNOWN_ABSENT, MISS, STALE
 from etl.enrich.keys import I64, encode, plain, valid
 from etl.enrich.shedding import SheddingConfig, measure
-from etl.enrich.step import NO_TICKETS, Cost, Matches, Metrics, Step, StreamTuples, TacticStep, stacked
+from etl.enrich.step import (
+    NO_TICKETS,
+    UNBOUNDED,
+    BatchBudget,
+    Cost,
+    Matches,
+    Metrics,
+    Step,
+    StreamTuples,
+    TacticStep,
+    stacked,
+)
 from etl.enrich.stream_buffer import StreamBuffer
 from etl.enrich.tactic import Tactic, Timed
 
@@ -89,8 +100,11 @@ class SemiStreamJoin:
         self._sb1.append(tuples)
         self._reloaded += len(tuples)
 
-    def step(self, now: float | None = None) -> Step:
-        """One outer iteration. `now`, a clock in seconds, lets absent keys be believed absent for a while."""
+    def step(self, now: float | None = None, most: BatchBudget = UNBOUNDED) -> Step:
+        """One outer iteration. `now`, a clock in seconds, lets absent keys be believed absent for a while.
+
+        `most`: what it may read of the master.
+        """
         before = self._front_counts()
         round_ = _Round()
         self._shed_or_reload(round_)  # 1
@@ -98,7 +112,7 @@ class SemiStreamJoin:
         if round_.missed:
             self.tactic.load(stacked(round_.missed))
         tuned = bool(round_.shed) and self.shedding.tuned
-        found = self.tactic.advance(draining=not len(self._sb1), shedding=tuned)  # 3
+        found = self.tactic.advance(draining=not len(self._sb1), shedding=tuned, most=most)  # 3
         self._learn(found, now)  # 4
         if isinstance(self.tactic, Timed):
             self.tactic.step_is_over()
@@ -112,6 +126,13 @@ class SemiStreamJoin:
         self._front_phase(round_, len(self._sb1), now)
         round_.shed = [*([] if pending is None else [pending]), *round_.missed]
         return self._report(round_, TacticStep(), before)
+
+    def forget(self) -> None:
+        """Drops all that is pending and begins anew; what the front stage has learned stays."""
+        self.tactic.shed_all()
+        self._sb1 = StreamBuffer()
+        self._nulls, self._stale = [], NO_TICKETS
+        self._offered = self._reloaded = 0
 
     # --- phases -----------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from etl.enrich.errors import BudgetTooSmall
 from etl.enrich.keys import I64, encode, same_kind
 from etl.enrich.pending import Found, PendingTuples
 from etl.enrich.ports import MasterScan
-from etl.enrich.step import Cost, Matches, StreamTuples, TacticStep
+from etl.enrich.step import UNBOUNDED, BatchBudget, Cost, Matches, StreamTuples, TacticStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class MeshJoin:
         if runs:
             self.state.chunks.append(_Chunk(runs, self._pages()))
 
-    def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:  # noqa: ARG002
+    def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:  # noqa: ARG002
         state = self.state
         pages = self._pages()
         if draining and not state.pending.unmatched:
@@ -100,7 +100,7 @@ class MeshJoin:
             return TacticStep()
         if not pages:
             return TacticStep(unmatched=self._expire(0, everything=True))
-        count = min(self.config.pages_per_step, pages - state.cursor)
+        count = most.pages_of(min(self.config.pages_per_step, pages - state.cursor))
         rows = self._scan.read_pages(state.cursor, count)
         seeks = int(state.seek or state.cursor == 0)
         state.cursor, state.seek = (state.cursor + count) % pages, False

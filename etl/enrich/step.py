@@ -86,6 +86,35 @@ class TacticStep:
     frequency: I64 = field(default_factory=lambda: NO_TICKETS)  # tuples matched by each row of `matched.rows`
 
 
+@dataclass(frozen=True, slots=True)
+class BatchBudget:
+    """How much of the master one batch may read. Counted, not timed: a retried batch sheds the same orders."""
+
+    pages: int | None = None
+    lookups: int | None = None
+
+    @property
+    def spent(self) -> bool:
+        return 0 in (self.pages, self.lookups)
+
+    def lookups_of(self, many: int) -> int:
+        """How many of so many keys may still be asked for."""
+        return many if self.lookups is None else min(many, self.lookups)
+
+    def pages_of(self, many: int) -> int:
+        """How many of so many pages may still be read."""
+        return many if self.pages is None else min(many, self.pages)
+
+    def after(self, used: Cost) -> BatchBudget:
+        """What is left once this much has been read."""
+        return BatchBudget(
+            None if self.pages is None else max(0, self.pages - used.pages),
+            None if self.lookups is None else max(0, self.lookups - used.lookups),
+        )
+
+
+UNBOUNDED = BatchBudget()
+
 _GAUGES = frozenset({"threshold", "front_bytes", "front_rows", "pending", "waiting", "state_bytes"})
 
 

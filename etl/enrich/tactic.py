@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from etl.enrich.step import StreamTuples, TacticStep
+from etl.enrich.step import UNBOUNDED, BatchBudget, StreamTuples, TacticStep
 
 
 class Tactic(Protocol):
@@ -34,10 +34,11 @@ class Tactic(Protocol):
         """Takes in at most `room` tuples."""
         ...
 
-    def advance(self, *, draining: bool, shedding: bool = False) -> TacticStep:
+    def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:
         """One round: reads some of the master and matches.
 
-        `draining`: no tuples wait outside. `shedding`: tuples were just shed, and more may follow.
+        `draining`: no tuples wait outside. `shedding`: tuples were just shed, and more may follow. `most`: what it
+        may read; who cannot be asked for stays pending.
         """
         ...
 

@@ -59,7 +59,7 @@ class Engine:
         if not uses_front_stage(self.settings.tactic):
             return None
         with pinned.open() as ports:
-            return self._keeper(pinned, masters).ready(ports, pinned.rows_id)
+            return self._keeper(pinned, masters).ready(ports, pinned.rows_id, pinned.schema)
 
     def _keeper(self, pinned: PinnedMaster, masters: int) -> FrontStageKeeper:
         budget, _ = divided(self.settings.budget_bytes, masters, self.settings.tactic)

@@ -151,7 +151,7 @@ class _Run:
 
     def answer(self, keys: pa.Array) -> BatchResult:
         result = join_batch(self.join, keys, now=time.monotonic(), budget=self._left)
-        self._left = self._left.after(result.metrics)
+        self._left = self._left.after(result.metrics.cost)
         self._notes = self._notes.after(result.metrics, self._chosen())
         return result
 

@@ -19,12 +19,14 @@ from etl.adapters import postgres
 from etl.adapters.delta_ports import PinnedDelta, pin_delta
 from etl.adapters.delta_source import DeltaMaster
 from etl.adapters.delta_table import DeltaFilesGone
+from etl.adapters.masters_direct import PostgresMasters
 from etl.adapters.pages.errors import ColumnMismatch, RepublishNeeded
 from etl.adapters.postgres_ports import PinnedTable, exported_snapshot
 from etl.enrich.batch import build, join_batch
 from etl.enrich.errors import KeyTypeUnsupported
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable, SettingsError
 from tests.delta_samples import commit, customers, logged, mark_deleted, write
+from warehouse.contract import Master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,6 +177,38 @@ def test_fences_found_once_serve_every_task_and_later_batches(dsn: str) -> None:
     run(dsn, "insert into direct.people select number, 'late' from generate_series(5000, 5300) as number")
     with exported_snapshot(dsn) as later, later.pin("direct.people", ["id"], fences=laid_out.fences).open() as master:
         assert everything(master).num_rows == 1301
+
+
+def test_a_table_that_was_empty_is_joined_by_pages_once_it_has_rows(dsn: str) -> None:
+    run(dsn, "create table direct.late (id bigint primary key, name text)")
+    masters = PostgresMasters(dsn, [Master("late", "direct.late", "id", ("name",))], 1_000)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with masters.pinned("batch 1", now, print) as (empty,), empty.open() as ports:
+        assert ports.page_count() == 0
+    run(dsn, "insert into direct.late select number, 'late ' || number from generate_series(1, 3) as number")
+    with masters.pinned("batch 2", now, print) as (filled,), filled.open() as ports:
+        for tactic in ("inlj", "hybridjoin", "meshjoin", "auto"):
+            join = build(tactic, lookup=ports, scan=ports, index=ports, budget_bytes=1 << 20)
+            assert join_batch(join, keys(1, 2, 3, 4)).position.tolist()[3] == -1
+            assert (join_batch(join, keys(1, 2, 3)).position >= 0).all()
+    assert empty.rows_id != filled.rows_id
+
+
+def test_rows_of_another_database_or_with_other_columns_have_another_name(dsn: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def rows_id(at: str, *columns: str) -> str:
+        masters = PostgresMasters(at, [Master("people", "direct.people", "id", columns)], 1_000)
+        with masters.pinned("batch", now, print) as (pinned,):
+            return pinned.rows_id.replace(f":{pinned.version} ", " ")
+
+    assert rows_id(dsn, "name") == rows_id(dsn, "name")
+    assert rows_id(dsn, "name") != rows_id(dsn)
+    with exported_snapshot(dsn) as here:
+        server, timeline, database = here.origin.split(":")
+    assert server.isdigit()
+    assert timeline.isdigit()
+    assert database.isdigit()
 
 
 ODD = ["", " ", "NULL", "null", "a,b", "{x}", 'say "hi"', "back\\slash", "it's", "é", "É", "z", "Z", "%s", "a\nb"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters.memory import MemoryMaster
-from etl.enrich.batch import JOINS, build, join_batch
+from etl.enrich.batch import JOINS, SHED, BatchBudget, build, join_batch
 from etl.enrich.errors import BudgetTooSmall, KeyTypeMismatch, PortMissing
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
@@ -18,6 +18,7 @@ from etl.enrich.join import SemiStreamJoin
 from etl.enrich.keys import encode
 from etl.enrich.mesh import MeshConfig, MeshJoin
 from etl.enrich.step import Metrics
+from etl.errors import MasterUnavailable
 
 BUDGET = 256 * 1024
 
@@ -202,3 +203,56 @@ def test_a_join_refuses_keys_of_another_kind_and_sources_it_cannot_use(name: str
     if name != "inlj":
         with pytest.raises(BudgetTooSmall):
             build(name, **ways(master), budget_bytes=1_000)
+
+
+class FailingOnce(MemoryMaster):
+    """A master that does not answer the first time it is read after `failing` was set."""
+
+    failing = False
+
+    def _fail(self) -> None:
+        failing, self.failing = self.failing, False
+        if failing:
+            raise MasterUnavailable("customers")
+
+    def lookup(self, keys: pa.Array) -> pa.Table:
+        self._fail()
+        return super().lookup(keys)
+
+    def read_pages(self, first: int, count: int) -> pa.Table:
+        self._fail()
+        return super().read_pages(first, count)
+
+    def pages_holding(self, keys: pa.Array) -> tuple[pa.Table, int]:
+        self._fail()
+        return super().pages_holding(keys)
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_a_join_whose_master_failed_once_answers_the_next_batch(name: str) -> None:
+    rows = pa.table({"id": np.arange(500), "name": [f"customer {i}" for i in range(500)]})
+    master = FailingOnce(rows, "id", page_rows=50)
+    join = build(name, **ways(master), budget_bytes=BUDGET, lookup_tuples=100)
+    keys = pa.array([*range(400), None])
+    master.failing = True
+    with pytest.raises(MasterUnavailable):
+        join_batch(join, keys)
+    assert not join.pending
+    result = join_batch(join, keys)
+    assert pairs(result, keys) == Counter([*((i, f"customer {i}") for i in range(400)), (None, None)])
+
+
+@pytest.mark.parametrize("name", JOINS)
+@pytest.mark.parametrize("budget", [BatchBudget(lookups=7), BatchBudget(pages=3), BatchBudget(pages=1, lookups=100)])
+def test_a_batch_reads_no_more_than_its_budget_and_sheds_the_rest(name: str, budget: BatchBudget) -> None:
+    master = source(np.arange(2_000))
+    join = build(name, **ways(master), budget_bytes=BUDGET)
+    keys = pa.array(np.random.default_rng(5).integers(0, 2_000, 3_000))
+    result = join_batch(join, keys, budget=budget)
+    used = result.metrics.cost
+    assert budget.pages is None or used.pages <= budget.pages
+    assert budget.lookups is None or used.lookups <= budget.lookups
+    assert used.pages + used.lookups > 0, "what may be read is read"
+    found = np.count_nonzero(result.position >= 0)
+    assert found == result.metrics.matched
+    assert found + np.count_nonzero(result.position == SHED) == 3_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from etl.adapters import explanation, master_care, postgres
 from etl.adapters.front_stage_keeper import divided
 from etl.adapters.master_care import ReadDirectly, UnknownMaster
 from etl.adapters.master_standing import standing
+from etl.adapters.master_wiring import masters_of
 from etl.adapters.masters import page_store
 from etl.adapters.pages.store import PageStore
 from etl.enrich.auto import AutoTactic
@@ -123,6 +125,15 @@ def test_old_versions_go_unless_somebody_has_pinned_them_lately(own: Settings, d
     tidied = master_care.tidy(own, CUSTOMER, NOW)
     assert tidied.removed_versions == (2, 3), "1 is pinned, the pin on 2 is of a dead batch"
     assert store(own).versions() == [1, 4, 5]
+
+
+def test_a_batch_that_is_done_does_not_fail_because_somebody_publishes(own: Settings, database: str) -> None:
+    with ExitStack() as publishing:
+        with masters_of(own, [CUSTOMER, PRODUCT], database).pinned("batch 7", NOW, quiet):
+            assert store(own, PRODUCT).pins.of("batch 7") is not None
+            publishing.enter_context(store(own).writing(0.0))
+        assert store(own).pins.of("batch 7") is None
+        assert store(own, PRODUCT).pins.of("batch 7") is None
 
 
 # --- prune

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from etl.adapters import front_stage_file
 from etl.adapters.front_stage_file import Belonging, FrontStageDamaged
 from etl.adapters.front_stage_keeper import FrontStageKeeper
+from etl.adapters.masters import pinned_pages
 from etl.adapters.memory import MemoryMaster
 from etl.adapters.pages.compact import compact
 from etl.adapters.pages.store import PageStore
@@ -21,7 +22,8 @@ from etl.enrich.front_stage import FrontStageConfig
 from etl.enrich.keys import encode
 from etl.enrich.learned import Learned, Notebook, total
 from etl.enrich.shared_front import HotRows, SharedFront
-from tests.pages_samples import publish, refresh, table
+from tests.pages_samples import SCHEMA, publish, refresh, table
+from warehouse.contract import Master
 
 CONFIG = FrontStageConfig(200_000)
 
@@ -152,18 +154,19 @@ def test_damage_anywhere_in_the_file_is_noticed(tmp_path: Path) -> None:
 # ── keeping it ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rows_id(store: PageStore) -> str:
-    with store.open() as view:
-        return f"{view.parts[0]}:{view.rows_version}"
+EVERY = tuple(SCHEMA.names[1:])
 
 
-def ready(keeper: FrontStageKeeper, store: PageStore) -> HotRows | None:
-    with store.open() as view:
-        path = keeper.ready(view, rows_id(store))
+def ready(
+    keeper: FrontStageKeeper, store: PageStore, version: int | None = None, columns: tuple[str, ...] = EVERY
+) -> HotRows | None:
+    pinned = pinned_pages(store, Master("master", "master", "id", columns), version or store.current() or 0)
+    with pinned.open() as view:
+        path = keeper.ready(view, pinned.rows_id, pinned.schema)
     if path is None:
         return None
     hot, belongs = front_stage_file.load(path, verify=True)
-    assert belongs.rows_id == rows_id(store), "workers would pass over rows of another version"
+    assert belongs.rows_id == pinned.rows_id, "workers would pass over rows of another version"
     return hot
 
 
@@ -225,6 +228,40 @@ def test_a_damaged_file_is_thrown_away_and_learned_anew(tmp_path: Path) -> None:
     hot = ready(keeper, store)
     assert hot is not None
     assert names(hot) == {8: "customer 8"}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_batch_that_is_repeated_at_an_older_version_finds_the_rows_of_that_version(
+    tmp_path: Path, restarted: bool
+) -> None:
+    store, keeper = taught(tmp_path)
+    older = refresh(store, table([5], "older"), at=1).version
+    refresh(store, table([5, 6], "newer"), at=2)
+    assert names(ready(keeper, store) or pytest.fail("nothing kept"))[5] == "newer 5"
+    hot = ready(FrontStageKeeper(tmp_path / "hot", CONFIG) if restarted else keeper, store, older)
+    assert hot is not None
+    assert names(hot) == {5: "older 5", 6: "customer 6", 7: "customer 7"}
+
+
+def test_a_version_whose_manifest_was_removed_is_not_taken_for_the_next_of_its_number(tmp_path: Path) -> None:
+    store, keeper = taught(tmp_path)
+    lost = refresh(store, table([5, 6], "lost"), at=1).version
+    ready(keeper, store)
+    next(store.root.rglob(f"{lost:08d}.json")).unlink()  # as the message about a damaged manifest advises
+    assert refresh(store, table([5], "found"), at=1).version == lost
+    hot = ready(keeper, store)
+    assert hot is not None
+    assert names(hot) == {5: "found 5", 6: "customer 6", 7: "customer 7"}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_other_columns_are_read_anew_for_what_was_learned(tmp_path: Path, restarted: bool) -> None:
+    store, keeper = taught(tmp_path)
+    fewer = ("nation", "name")
+    hot = ready(FrontStageKeeper(tmp_path / "hot", CONFIG) if restarted else keeper, store, columns=fewer)
+    assert hot is not None
+    assert hot.rows.column_names == ["id", *fewer]
+    assert sorted(names(hot)) == [5, 6, 7]
 
 
 def test_the_keeper_stays_within_its_bytes(tmp_path: Path) -> None:

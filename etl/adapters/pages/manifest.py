@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -28,6 +29,16 @@ FORMAT = 1
 
 Position = Mapping[str, Any]
 """How far a source has been read, as plain JSON."""
+
+
+def run_name(kind: str, version: int) -> str:
+    """A name that no run had before, in any version."""
+    return f"{kind}-{version:08d}-{secrets.token_hex(4)}"
+
+
+def made_for(name: str) -> int:
+    """The version a run was made for."""
+    return int(name.split("-")[1])
 
 
 @dataclass(frozen=True, slots=True)

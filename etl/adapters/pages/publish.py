@@ -8,7 +8,6 @@ Only one publisher works on a store at a time. Readers are never in its way, nor
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 
 from etl.adapters.pages import codes
 from etl.adapters.pages.errors import ContradictoryChange, CountMismatch, PositionMismatch
-from etl.adapters.pages.manifest import Manifest, Position, RunEntry
+from etl.adapters.pages.manifest import Manifest, Position, RunEntry, run_name
 from etl.adapters.pages.merge import newest_first
 from etl.adapters.pages.run import check_run
 from etl.adapters.pages.shape import DELETED, Shape
@@ -113,7 +112,7 @@ def write_run(
     store: PageStore, kind: Literal["base", "overlay"], shape: Shape, rows: Iterable[pa.Table], size: PageSize
 ) -> RunEntry:
     """Write a run and read it back: what a manifest names has been seen whole on disk."""
-    name = f"{kind}-{(store.current() or 0) + 1:08d}-{secrets.token_hex(4)}"
+    name = run_name(kind, (store.current() or 0) + 1)
     given = 0
     with RunWriter(store.runs, name, shape, kind == "overlay", size) as writer:
         for table in rows:

@@ -25,13 +25,13 @@ def sorted_tables(tables: Iterable[pa.Table], codes_of: CodesOf, memory_bytes: i
     """The same rows ordered by code, within about `memory_bytes`. Spills go to `folder` and are removed."""
     spills: list[Path] = []
     try:
-        for number, chunk in enumerate(_chunks(tables, memory_bytes // 4)):
+        for chunk, whole in _chunks(tables, memory_bytes // 4):
             ordered = _sorted(chunk, codes_of)
             del chunk
-            if number == 0 and ordered.nbytes < memory_bytes // 4:  # all of it fits
+            if whole:
                 yield ordered
                 return
-            spills.append(folder / f"spill-{number:04d}.arrows")
+            spills.append(folder / f"spill-{len(spills):04d}.arrows")
             _spill(ordered, spills[-1], memory_bytes)
             del ordered
         yield from _merged(spills, codes_of)
@@ -40,18 +40,19 @@ def sorted_tables(tables: Iterable[pa.Table], codes_of: CodesOf, memory_bytes: i
             files.remove(path)
 
 
-def _chunks(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[pa.Table]:
+def _chunks(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[tuple[pa.Table, bool]]:
+    """Tables put together, and whether a chunk is all there is."""
     waiting: list[pa.Table] = []
-    size = 0
+    size, given = 0, 0
     for table in tables:
         for part in _cut(table, chunk_bytes):
             waiting.append(part)
             size += part.nbytes
             if size >= chunk_bytes:
-                yield pa.concat_tables(waiting)
-                waiting, size = [], 0
+                yield pa.concat_tables(waiting), False
+                waiting, size, given = [], 0, given + 1
     if waiting:
-        yield pa.concat_tables(waiting)
+        yield pa.concat_tables(waiting), not given
 
 
 def _cut(table: pa.Table, chunk_bytes: int) -> Iterator[pa.Table]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from etl.adapters.pages import codes
 from etl.adapters.pages.errors import ColumnMismatch
-from etl.adapters.pages.manifest import Manifest
+from etl.adapters.pages.manifest import Manifest, made_for
 from etl.adapters.pages.merge import visible
 from etl.adapters.pages.run import Run
 from etl.adapters.pages.shape import CODE, DELETED, deleted_of
@@ -62,9 +62,14 @@ class MasterPages:
         return tuple(run.entry.name for run in self.runs)
 
     def touched(self, keys: pa.Array, since: Collection[str]) -> codes.Mask | None:
-        """Which keys may have other rows than in a version made of the parts `since`; None: it cannot be told."""
+        """Which keys may have other rows than in a version made of the parts `since`; None: it cannot be told.
+
+        It can when that version is an earlier one on the same base: parts of it that are gone went into newer ones.
+        """
         newer = [run for run in self.runs if run.entry.name not in since]
-        if any(not run.entry.is_overlay for run in newer):
+        oldest = min((made_for(run.entry.name) for run in newer), default=0)
+        gone = set(since) - set(self.parts)
+        if any(not run.entry.is_overlay for run in newer) or any(made_for(name) >= oldest for name in gone):
             return None
         wanted = self.shape.codes_of_keys(keys)
         order = codes.argsort(wanted)
