@@ -64,7 +64,8 @@ def grid(result: Result) -> str:
     within = sum(cell["auto_over_best"] <= 1.15 for cell in cells)
     verdict = "met" if cells and within == len(cells) else "not met"
     words = f"`auto` is within 15 % of the best single tactic in {within} of {len(cells)} cells: {verdict}."
-    return f"{words} Milliseconds.\n\n{table(('cell', *tactics, 'auto / best'), rows)}"
+    how = "Milliseconds are medians; `auto / best` is the median over rounds in which all join the same batch."
+    return f"{words} {how}\n\n{table(('cell', *tactics, 'auto / best'), rows)}"
 
 
 def _ms(seconds: float | None) -> str:
@@ -73,8 +74,24 @@ def _ms(seconds: float | None) -> str:
 
 def cold(result: Result) -> str:
     """The front stage against the page cache alone, nothing of R in memory beforehand."""
+    size = f"{result['rows_in_master']:,} rows" if "rows_in_master" in result else "R"
+    parts = [
+        f"{size} on disk, cached pages dropped before every batch; the same memory given to rows (front stage) or to "
+        "pages (page cache). A ratio above 1: the front stage is faster.",
+        "The kernel reads one page at a time, so every page that is not in memory costs a read:",
+        _cold_table(result.get("cells", [])),
+    ]
+    if result.get("cells_read_ahead"):
+        parts += [
+            "The kernel reads ahead, as it does unless told otherwise, and as the pipeline lets it:",
+            _cold_table(result["cells_read_ahead"]),
+        ]
+    return "\n\n".join(parts)
+
+
+def _cold_table(cells: Iterable[Result]) -> str:
     pairs: dict[tuple[Any, ...], dict[str, Result]] = {}
-    for cell in result.get("cells", []):
+    for cell in cells:
         pairs.setdefault((cell["memory_share"], cell["zipf"], cell["batch"]), {})[cell["contender"]] = cell
     rows = []
     for (share, zipf, batch), both in pairs.items():
@@ -88,12 +105,11 @@ def cold(result: Result) -> str:
                     f"{ours['pages_read']:,}", f"{theirs['pages_read']:,}",
                 )
             )  # fmt: skip
-    head = ("memory, stream", "front stage, s", "page cache, s", "ratio", "hits", "hits", "pages read", "pages read")
-    size = f"{result['rows_in_master']:,} rows" if "rows_in_master" in result else "R"
-    return (
-        f"{size} on disk, cached pages dropped before every batch; the same memory given to rows (front stage) or to "
-        f"pages (page cache). A ratio above 1: the front stage is faster.\n\n{table(head, rows)}"
-    )
+    head = (
+        "memory, stream", "front stage, s", "page cache, s", "ratio", "hits, front stage", "hits, page cache",
+        "pages read, front stage", "pages read, page cache",
+    )  # fmt: skip
+    return table(head, rows)
 
 
 def pages(result: Result) -> str:
@@ -104,7 +120,7 @@ def pages(result: Result) -> str:
         more = "; ".join(f"{name}: {_plain(value)}" for name, value in other.items())
         rows.append((step["what"], step["seconds"], step["peak_rss_mib"], more))
     size = f"{result['rows']:,} rows, {result['key']} keys.\n\n" if "rows" in result else ""
-    shown = table(("step", "seconds", "peak MiB", "more"), rows)
+    shown = table(("step", "seconds", "peak MiB, mapped pages included", "more"), rows)
     aims = table(("target", "wanted", "measured", ""), page_peers.targets(result))
     return f"{size}{shown}\n\nWhat was aimed at:\n\n{aims}" if result.get("targets") else size + shown
 

@@ -39,6 +39,7 @@ def render(result: Result, table: Table) -> str:
             "Seconds per batch:", table(head, lines(seconds)),
             "How many times as long as `auto`:", table(head, lines(ratio)),
             "Memory held, MiB:", table(head, lines(memory)),
+            *([waits] if (waits := between(known)) else []),
             *([transport(result["transport"], known)] if result.get("transport") else []),
             "What was aimed at:", table(("target", "wanted", "measured", ""), targets(result)),
             *([short] if (short := shortfall(result, known)) else []),
@@ -71,6 +72,17 @@ def transport(rows: list[dict[str, Any]], known: Mapping[tuple[str, int, float],
     )
 
 
+def between(known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
+    """What our joins do after a batch: not in their seconds, but in the way of the next batch."""
+    told = "; ".join(
+        f"{batch:,} orders, Zipf {zipf:g}: {row['between_s']:.3f} s"
+        for (name, batch, zipf), row in sorted(known.items())
+        if name == "auto" and "between_s" in row
+    )
+    words = "After a batch, and not in the seconds above, the front stage of `auto` learns and is written anew"
+    return f"{words}: {told}." if told else ""
+
+
 def shortfall(result: Result, known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
     """Why aims of large batches are missed, when they are: where the time goes."""
     cell = (LARGE, 1.0)
@@ -82,9 +94,8 @@ def shortfall(result: Result, known: Mapping[tuple[str, int, float], dict[str, A
     return (
         f"Where the time goes. Of the {own:.2f} s that `auto` takes for {LARGE:,} orders at Zipf 1, {wide:.2f} s go "
         "into moving orders to Python and joined rows back: the JVM writes every order into Arrow, and turns every "
-        f"joined row of 142 bytes into a Spark row. The rest, {own - wide:.2f} s on two cores, is the engine: probing "
-        "the front stage, looking up the quarter of the orders that it does not know (about a microsecond each, a "
-        "dozen places in memory per row), and copying the strings."
+        f"joined row into a Spark row. The rest, {own - wide:.2f} s, is the engine on the same cores: probing the "
+        "front stage, looking up the orders it does not know (a dozen places in memory per row), and copying strings."
     )
 
 

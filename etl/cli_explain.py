@@ -107,6 +107,9 @@ def _batches(master: str, records: list[BatchRecord]) -> Iterator[str]:
         reads = f"{told['lookups']:,} keys looked up, {told['pages']:,} pages read{deferred}"
         line = f"{told['tuples']:,} tuples by {names}; {answered:.1%} from the front stage, {reads}"
         yield _row(f"batch {batch}", "", line)
+        if kept := told.get("front_stage"):  # batches before it was recorded have none
+            rows = f"{kept['rows']:,} rows, {kept['admitted']:,} came, {kept['evicted']:,} went"
+            yield _row("", "", f"then the front stage held {rows}, {kept['reread']:,} had changed in the master")
 
 
 def _row(name: str, figure: str, text: str) -> str:

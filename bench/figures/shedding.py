@@ -90,7 +90,8 @@ def positions(setting: Setting) -> Draft:
     return Draft(
         "7", "position in the queue that chooses the page (0 newest, 1 oldest)", curves,
         paper={"best position, CHYBRIDJOIN": 0.15}, title=title, ours=ours,
-        shape=lambda unit, r: min(r[f"at 15 % / {end}, HYBRIDJOIN"] for end in ("newest", "oldest")) > 1.0,  # noqa: ARG005
+        shape=lambda unit, r: min(r[f"at 15 % / {end}, CHYBRIDJOIN"] for end in ("newest", "oldest")) > 1.0  # noqa: ARG005
+        and 0.05 <= r["best position, CHYBRIDJOIN"] <= 0.3,
         reason=lambda unit, r: _why(setting, curves["CHYBRIDJOIN"][0.15]),  # noqa: ARG005
     )  # fmt: skip
 
@@ -131,6 +132,6 @@ def policies(setting: Setting) -> Draft:
         ours=ours,
         shape=lambda unit, r: r[f"consider / keep, CHYBRIDJOIN, {last}"] > 1.0  # noqa: ARG005
         and r[f"consider / keep, HYBRIDJOIN, {last}"] > 1.0
-        and r[f"tuned / untuned, HYBRIDJOIN, {last}"] > 1.0,
+        and r[f"tuned / untuned, CHYBRIDJOIN, {last}"] > 1.0,
         reason=reason,
     )  # fmt: skip

@@ -107,13 +107,15 @@ class Expected:
             raise WrongAnswer(contender.name, draw.name, found, self._known[draw])
 
 
-def seconds_of(contender: Contender, orders: DataFrame, action: Callable[[DataFrame], None] = materialise) -> float:
-    """One timed batch, from orders to joined rows."""
+def seconds_of(
+    contender: Contender, orders: DataFrame, action: Callable[[DataFrame], None] = materialise
+) -> tuple[float, float]:
+    """One timed batch, from orders to joined rows; and what came after it, until the next batch may begin."""
     began = time.perf_counter()
     action(contender.join(orders))
-    seconds = time.perf_counter() - began
+    joined = time.perf_counter()
     contender.settle()
-    return seconds
+    return joined - began, time.perf_counter() - joined
 
 
 def measure(
@@ -121,26 +123,29 @@ def measure(
 ) -> Row:
     """One cell, a size and a skew. `expected` is None for who only moves rows."""
 
-    def run(draw: Draw) -> float:
+    def run(draw: Draw) -> tuple[float, float]:
         with batch(spark, plan.data, draw) as orders:
             return seconds_of(contender, orders)
 
     first, *more = plan.warming(*cell)
     with batch(spark, plan.data, first) as orders:
-        warm = seconds_of(contender, orders)
+        warm, _ = seconds_of(contender, orders)
         if expected is not None:
             expected.check(contender, first, orders)
     while more and warm < _WARM_S:
-        warm += run(more.pop(0))
+        warm += run(more.pop(0))[0]
     runs: list[float] = []
+    between: list[float] = []
     for draw in plan.timed(*cell):
         if len(runs) >= plan.repeats and sum(runs) >= _TIMED_S:
             break
-        runs.append(run(draw))
-    return row_of(contender, first, runs)
+        joined, settled = run(draw)
+        runs.append(joined)
+        between.append(settled)
+    return row_of(contender, first, runs, between)
 
 
-def row_of(contender: Contender, draw: Draw, runs: Sequence[float]) -> Row:
+def row_of(contender: Contender, draw: Draw, runs: Sequence[float], between: Sequence[float]) -> Row:
     """A cell as the result file has it."""
     seconds, memory = median(runs), contender.memory()
     progress(f"{contender.name:<13}{draw.size:>10,} orders  zipf {draw.zipf:<4g}{seconds:>9.3f} s  {_brief(runs)}")
@@ -150,6 +155,7 @@ def row_of(contender: Contender, draw: Draw, runs: Sequence[float]) -> Row:
         "zipf": draw.zipf,
         "seconds": seconds,
         "rows_per_s": round(draw.size / seconds),
+        "between_s": median(between),
         "memory_bytes": memory.bytes,
         "memory_note": memory.note,
         "runs": [round(run, 4) for run in runs],

@@ -25,7 +25,7 @@ from etl.adapters.master_wiring import masters_of
 from etl.adapters.masters import page_store
 from etl.adapters.pages.view import MasterPages
 from etl.enrich.auto import AutoTactic, Choice, Clock, TacticName
-from etl.enrich.build import JoinName, Options, build, planned
+from etl.enrich.build import LOOKUP_TUPLES, JoinName, Options, build, planned
 from etl.enrich.calibrate import measure_units, profile_of
 from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
 from etl.enrich.front_rows import FrontRows, FrontStageConfig
@@ -107,7 +107,7 @@ def explain(
     profile = profile_of(ports)
     front_bytes, budget = divided(settings.budget_bytes, masters, settings.tactic)
     units = measure_units(UnitCosts(), clock, lookup=ports, scan=ports, index=ports)
-    options = Options(units=units, front_elsewhere=True)
+    options = Options(units=units, front_elsewhere=True, lookup_tuples=LOOKUP_TUPLES)
     join = build("auto", lookup=ports, scan=ports, index=ports, budget_bytes=budget, profile=profile, options=options)
     assert isinstance(join.tactic, AutoTactic), "auto chooses"
     wanted = encode(drawn_keys(ports, profile, tuples, keys))

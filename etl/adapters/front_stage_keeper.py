@@ -10,6 +10,8 @@ frequencies survive a new version of the master, because the stream has not chan
 
 from __future__ import annotations
 
+import os
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,20 @@ def divided(budget_bytes: int, masters: int, tactic: str) -> tuple[int, int]:
     return front // masters, (budget_bytes - front) // masters
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A front stage after a batch: what it holds, who came and went, and which rows were stale and read again."""
+
+    rows: int
+    bytes: int
+    admitted: int
+    evicted: int
+    reread: int
+
+    def as_json(self) -> dict[str, int]:
+        return asdict(self)
+
+
 class FrontStageKeeper:
     """One per master and process; the file outlives both."""
 
@@ -41,7 +57,9 @@ class FrontStageKeeper:
         self._front = FrontStage(config)
         self._belongs: Belonging | None = None
         self._written: Belonging | None = None
+        self._file: os.stat_result | None = None  # as it was left
         self._unwritten = 0
+        self._reread = 0  # rows of other versions, since `learn` last told
 
     @property
     def nbytes(self) -> int:
@@ -62,19 +80,23 @@ class FrontStageKeeper:
         self._write()
         return self.path if len(self._front) else None
 
-    def learn(self, learned: Learned, ports: Any) -> None:
+    def learn(self, learned: Learned, ports: Any) -> Kept:
         """Let the policy look at what the workers saw, and write the rows for the next batch."""
         keys = encode(learned.keys)
         inside = self._front.recall(keys, learned.counts, learned.tuples)
         missing = np.flatnonzero(~inside)
-        before = self._front.counts.admissions
+        before = replace(self._front.counts)
         if len(missing):
             rows = ports.lookup(learned.keys.take(pa.array(missing)))
             self._admit(rows, learned.keys.take(pa.array(missing)), learned.counts[missing])
-        self._unwritten += self._front.counts.admissions - before
+        admitted = self._front.counts.admissions - before.admissions
+        evicted = self._front.counts.evictions - before.evictions
+        self._unwritten += admitted
         if self._unwritten > _WORTH_WRITING * len(self._front):
             self._written = None
         self._write()
+        reread, self._reread = self._reread, 0
+        return Kept(len(self._front), self._front.nbytes, admitted, evicted, reread)
 
     def _admit(self, rows: pa.Table, keys: pa.Array, counts: I64) -> None:
         place = match_rows(encode(keys), encode(rows.column(0)))
@@ -109,14 +131,24 @@ class FrontStageKeeper:
         else:
             changed, counts = keys.filter(pa.array(touched)), frequency[touched]
             self._front.invalidate(encode(changed))
+        self._reread += len(changed)
         if len(changed):
             self._admit(ports.lookup(changed), changed, counts)
 
     def _write(self) -> None:
-        if self._belongs is None or self._belongs == self._written:
+        if self._belongs is None or (self._belongs == self._written and self._in_place()):
             return
         saved = self._front.content()
         if saved is None:
             return
         front_stage_file.save(self.path, HotRows.of(*saved), self._belongs)
-        self._written, self._unwritten = self._belongs, 0
+        self._written, self._unwritten, self._file = self._belongs, 0, self.path.stat()
+
+    def _in_place(self) -> bool:
+        """Whether the file is the one that was written: somebody may have removed or replaced it."""
+        try:
+            now = self.path.stat()
+        except FileNotFoundError:
+            return False
+        made = self._file
+        return made is not None and os.path.samestat(now, made) and now.st_mtime_ns == made.st_mtime_ns

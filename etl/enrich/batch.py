@@ -8,14 +8,15 @@ result = join_batch(join, keys)                                   master rows an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.enrich.build import JOINS, JoinName, build
-from etl.enrich.errors import FingerprintCollision
-from etl.enrich.gather import compacted
+from etl.enrich.errors import FingerprintCollision, UnknownChoice
+from etl.enrich.gather import MasterRows, compacted, rising_order
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.keys import I64, plain
 from etl.enrich.step import UNBOUNDED, BatchBudget, Metrics, Step
@@ -23,6 +24,8 @@ from etl.enrich.step import UNBOUNDED, BatchBudget, Metrics, Step
 __all__ = ["ABSENT", "JOINS", "SHED", "BatchBudget", "BatchResult", "JoinName", "build", "join_batch"]
 
 ABSENT, SHED = -1, -2
+How = Literal["inner", "left"]
+HOW: tuple[How, ...] = ("inner", "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,24 @@ class BatchResult:
     position: I64  # for each key its row in `master`, ABSENT or SHED
     hit: np.ndarray  # answered by the front stage
     metrics: Metrics
+
+    def joined(self, stream: pa.Table, how: How = "inner") -> pa.Table:
+        """Stream rows, in the order of the keys, with the columns of their master rows; the master's key is left out.
+
+        `inner` drops rows without a master row, `left` keeps them with NULLs; shed ones, which come again, are in
+        neither.
+        """
+        if how not in HOW:
+            raise UnknownChoice("join semantics", how, HOW)
+        rows = np.flatnonzero(self.position >= 0 if how == "inner" else self.position != SHED)
+        order = rising_order(self.position[rows])
+        facts = MasterRows(self.master, self.master.column_names[1:]).take(self.position[rows[order]])
+        out = stream.take(pa.array(rows[order]))
+        for name, column in zip(self.master.column_names[1:], facts.flatten(), strict=True):
+            out = out.append_column(self.master.schema.field(name).with_nullable(True), column)
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return out.take(pa.array(back))
 
 
 def join_batch(

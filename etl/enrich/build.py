@@ -33,6 +33,9 @@ JOINS: tuple[JoinName, ...] = ("inlj", "cinlj", "hybridjoin", "chybridjoin", "me
 LOOKUP_FRONT_SHARE = 0.75
 """Of the budget, for the front stage where lookups follow it: what is left holds the rows of one lookup."""
 
+LOOKUP_TUPLES = 262_144
+"""At most, per lookup, where a whole partition is joined at once."""
+
 _USUAL_TUPLES = 65_536
 
 _PORT: dict[TacticName, str] = {"inlj": "lookup", "hybridjoin": "index", "meshjoin": "scan"}

@@ -73,7 +73,7 @@ class BudgetTooSmall(SettingsError):
     def __str__(self) -> str:
         return (
             f"{self.given_bytes} bytes are too few for {self.part}, which needs at least {self.needed_bytes}; "
-            f"raise the budget"
+            f"raise the budget (FRONTSTAGE_BUDGET_BYTES, of which every master and every worker's join gets a part)"
         )
 
 

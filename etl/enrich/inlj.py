@@ -70,7 +70,7 @@ class IndexNestedLoop:
     def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:  # noqa: ARG002
         if self.state.tuples is None:
             return TacticStep()
-        tuples, later = _first_keys(self.state.tuples, most)
+        tuples, later = _cheapest(self.state.tuples, most)
         groups = distinct(tuples.keys)
         wanted = tuples.keys.take(groups.first)
         rows = self._lookup.lookup(wanted.arrow())
@@ -116,13 +116,16 @@ class IndexNestedLoop:
         return counts
 
 
-def _first_keys(tuples: StreamTuples, most: BatchBudget) -> tuple[StreamTuples, StreamTuples | None]:
-    """The tuples of as many keys as may be asked for, and those of the others."""
+def _cheapest(tuples: StreamTuples, most: BatchBudget) -> tuple[StreamTuples, StreamTuples | None]:
+    """The tuples of as many keys as may be asked for, keys that most tuples share first; and the other tuples."""
     if most.lookups is None or most.lookups >= len(tuples):
         return tuples, None
-    asked = distinct(tuples.keys).codes < most.lookups
-    later = np.flatnonzero(~asked)
-    return tuples.take(np.flatnonzero(asked)), tuples.take(later) if len(later) else None
+    told = distinct(tuples.keys)
+    asked = np.zeros(len(told.counts), bool)
+    asked[np.argsort(-told.counts, kind="stable")[: most.lookups]] = True
+    now = asked[told.codes]
+    later = np.flatnonzero(~now)
+    return tuples.take(np.flatnonzero(now)), tuples.take(later) if len(later) else None
 
 
 def _joined(parts: list[Keys]) -> Keys:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from etl.adapters.front_stage_keeper import FrontStageKeeper, divided
+from etl.adapters.front_stage_keeper import FrontStageKeeper, Kept, divided
 from etl.adapters.masters import Masters, PinnedMaster
 from etl.enrich.build import uses_front_stage
 from etl.enrich.front_stage import FrontStageConfig
@@ -47,13 +47,15 @@ class Engine:
             pages=own.task_pages,
         )
 
-    def learn(self, pinned: Sequence[PinnedMaster], notes: Notes) -> None:
-        """Let front stages learn from what the tasks wanted."""
+    def learn(self, pinned: Sequence[PinnedMaster], notes: Notes) -> dict[str, Kept]:
+        """Let front stages learn from what the tasks wanted. Tells how each stands then, by master."""
+        kept = {}
         for one in pinned:
             told = notes.get(one.master.name)
             if told is not None and told.learned is not None:
                 with one.open() as ports:
-                    self._keeper(one, len(pinned)).learn(told.learned, ports)
+                    kept[one.master.name] = self._keeper(one, len(pinned)).learn(told.learned, ports)
+        return kept
 
     def _front_stage(self, pinned: PinnedMaster, masters: int) -> Path | None:
         if not uses_front_stage(self.settings.tactic):

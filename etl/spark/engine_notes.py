@@ -13,6 +13,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
+from etl.adapters.front_stage_keeper import Kept
 from etl.enrich.learned import Learned
 from etl.enrich.step import Metrics
 
@@ -49,8 +50,8 @@ class MasterNotes:
             told[0] + told[1] if len(told) == 2 else (told[0] if told else None),
         )
 
-    def as_json(self) -> dict[str, Any]:
-        """The counters, for the ledger and the run report."""
+    def as_json(self, kept: Kept | None = None) -> dict[str, Any]:
+        """The counters, for the ledger and the run report; `kept` is how the front stage stands after the batch."""
         counted = self.metrics
         return {
             "tactics": dict(self.tactics),
@@ -58,10 +59,12 @@ class MasterNotes:
             "front_hits": counted.front_hits,
             "misses_capacity": counted.misses_capacity,
             "misses_absent": counted.misses_absent,
+            "misses_stale": counted.misses_stale,
             "pages": counted.cost.pages,
             "lookups": counted.cost.lookups,
             "shed": counted.shed,
             "state_bytes": self.state_bytes,
+            "front_stage": None if kept is None else kept.as_json(),
         }
 
 

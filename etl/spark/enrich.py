@@ -32,7 +32,7 @@ from etl.adapters.front_stage_file import FrontStageDamaged
 from etl.adapters.masters import PinnedMaster
 from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import ABSENT, SHED, BatchBudget, BatchResult, JoinName, build, join_batch
-from etl.enrich.build import uses_front_stage
+from etl.enrich.build import LOOKUP_TUPLES, uses_front_stage
 from etl.enrich.experience import Experience
 from etl.enrich.gather import MasterRows, rising_order
 from etl.enrich.join import SemiStreamJoin
@@ -70,7 +70,7 @@ class EnrichPlan:
     budget_bytes: int  # of one worker, for each master
     lookups: int | None = None  # that one task may make per master; None: as many as it takes
     pages: int | None = None
-    lookup_tuples: int = 262_144  # at most, if the budget allows it
+    lookup_tuples: int = LOOKUP_TUPLES  # at most, if the budget allows it
 
     def __repr__(self) -> str:
         return f"EnrichPlan({self.tactic}, {[join.pinned.master.name for join in self.joins]})"
@@ -179,7 +179,7 @@ def _hot(join: MasterJoin) -> HotRows | None:
             hot, belongs = front_stage_file.load(path, verify=False)
             known = (belongs.rows_id, made, hot)
             _HOT[path] = known
-    except (OSError, FrontStageDamaged):
+    except (OSError, FrontStageDamaged, pa.ArrowInvalid):
         return None
     return known[2] if known[0] == join.pinned.rows_id else None
 

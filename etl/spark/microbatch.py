@@ -200,10 +200,10 @@ class MicroBatch:
                 "files": [file.name for file in files],
             }
             self.warehouse.append(decided, star.STAGING, batch, json.dumps(note))
-            self.engine.learn(masters, notes.value)
+            kept = self.engine.learn(masters, notes.value)
         self.ledger.note_files(batch, files)  # before the batch itself: `settle` looks for batches only
         self.ledger.staged(batch, self.run_id, now, self._counts(batch), versions)
-        self.ledger.fared(batch, {name: told.as_json() for name, told in notes.value.items()})
+        self.ledger.fared(batch, {name: told.as_json(kept.get(name)) for name, told in notes.value.items()})
         return True
 
     def _candidates(self, orders: DataFrame | None, waiting: DataFrame | None, now: datetime) -> DataFrame | None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters.memory import MemoryMaster
-from etl.enrich.batch import ABSENT, BatchResult, build, join_batch
+from etl.enrich.batch import ABSENT, BatchBudget, BatchResult, build, join_batch
 from etl.enrich.errors import (
     BudgetTooSmall,
     DuplicateMasterKey,
@@ -165,3 +165,35 @@ def test_wrong_choices_are_named_with_what_is_allowed() -> None:
         build("cinlj", lookup=source, budget_bytes=10)
     with pytest.raises(UnknownChoice, match="policy 'lru'"):
         join_batch(build("cinlj", lookup=source, budget_bytes=BUDGET, policy="lru"), pa.array([1]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["inlj", "cinlj", "chybridjoin", "cmeshjoin"])
+def test_a_result_joins_rows_with_inner_or_left_semantics_in_the_order_they_came(name: str) -> None:
+    master = MemoryMaster(customers([1, 2, 3]), "id")
+    join = build(name, lookup=master, scan=master, index=master, budget_bytes=BUDGET)
+    orders = pa.table({"order": list("abcdef"), "customer": [3, 9, 1, None, 3, 2]})
+    for _ in range(2):  # from the master, then from the front stage
+        result = join_batch(join, orders.column("customer"))
+        inner, left = result.joined(orders), result.joined(orders, "left")
+        assert inner.select(["order", "name"]).to_pylist() == [
+            {"order": "a", "name": "customer 3"},
+            {"order": "c", "name": "customer 1"},
+            {"order": "e", "name": "customer 3"},
+            {"order": "f", "name": "customer 2"},
+        ]
+        assert left.column("order").to_pylist() == list("abcdef")
+        assert left.column("name").to_pylist() == [
+            "customer 3", None, "customer 1", None, "customer 3", "customer 2",
+        ]  # fmt: skip
+        assert inner.schema == left.schema
+    with pytest.raises(UnknownChoice, match="'outer'"):
+        result.joined(orders, "outer")  # type: ignore[arg-type]
+
+
+def test_shed_rows_are_in_no_joined_table() -> None:
+    master = MemoryMaster(customers([1, 2, 3]), "id")
+    join = build("inlj", lookup=master, budget_bytes=BUDGET)
+    orders = pa.table({"customer": [1, 2, 3]})
+    result = join_batch(join, orders.column("customer"), budget=BatchBudget(lookups=1))
+    assert result.joined(orders, "left").column("customer").to_pylist() == [1]
+    assert result.joined(orders, "inner").column("customer").to_pylist() == [1]

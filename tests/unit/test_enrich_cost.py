@@ -161,8 +161,15 @@ def test_the_disk_buffer_of_meshjoin_has_its_best_size_in_the_middle() -> None:
     budget = 1 << 20
     best = size_mesh(budget, profile, front=False)
     assert 1 < best.pages_per_step < budget // profile.page_bytes
-    for pages in (1, 2 * best.pages_per_step * 2):
-        assert size_mesh(budget, profile, front=False, pages=pages).capacity > 0
+
+    def pages_and_steps_per_tuple(sizes: Sizes) -> float:
+        """A pass in pages and half-pages for steps, shared by all tuples that wait."""
+        passes = 1.0 / sizes.capacity
+        return passes * (profile.page_count + 0.5 * profile.page_count / sizes.pages_per_step)
+
+    for pages in (1, best.pages_per_step // 2, 2 * best.pages_per_step, 4 * best.pages_per_step):
+        other = size_mesh(budget, profile, front=False, pages=pages)
+        assert pages_and_steps_per_tuple(other) > pages_and_steps_per_tuple(best)
 
 
 def test_a_budget_that_holds_nothing_is_refused_with_what_would_do() -> None:

@@ -264,6 +264,29 @@ def test_other_columns_are_read_anew_for_what_was_learned(tmp_path: Path, restar
     assert sorted(names(hot)) == [5, 6, 7]
 
 
+def test_a_file_that_vanished_or_was_replaced_is_written_again(tmp_path: Path) -> None:
+    store, keeper = taught(tmp_path)
+    assert ready(keeper, store) is not None
+    (tmp_path / "hot").unlink()
+    hot = ready(keeper, store)
+    assert hot is not None
+    assert sorted(names(hot)) == [5, 6, 7]
+    (tmp_path / "hot").write_bytes(b"somebody else's")
+    hot = ready(keeper, store)
+    assert hot is not None
+    assert sorted(names(hot)) == [5, 6, 7]
+
+
+def test_the_keeper_tells_who_came_and_went_and_what_was_stale(tmp_path: Path) -> None:
+    store, keeper = taught(tmp_path)
+    refresh(store, table([5], "renamed"), at=1)
+    ready(keeper, store)
+    with store.open() as view:
+        kept = keeper.learn(learned((5, 1), (8, 2)), view)
+    assert (kept.rows, kept.admitted, kept.evicted, kept.reread) == (4, 1, 0, 1)
+    assert kept.bytes == keeper.nbytes
+
+
 def test_the_keeper_stays_within_its_bytes(tmp_path: Path) -> None:
     store = PageStore(tmp_path / "master")
     publish(store, table(range(5_000)))
