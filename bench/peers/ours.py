@@ -62,9 +62,9 @@ class Ours:
         if told is None:
             return
         self._notes[tactic] = told
-        if told.learned is not None:
+        if (learned := told.learned) is not None:
             with self._pinned.open() as ports:
-                self._keeper(tactic).learn(told.learned, ports)
+                self._keeper(tactic).learn(learned, ports)
 
     def hit_ratio(self, tactic: str) -> float:
         """Share of the last batch that the front stage answered."""

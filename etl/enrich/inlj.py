@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.enrich.errors import BudgetTooSmall
-from etl.enrich.keys import I64, Distinct, Keys, distinct, encode, match_rows, same_kind
+from etl.enrich.keys import I64, Distinct, Keys, distinct, encode, in_key_order, match_rows, same_kind
 from etl.enrich.ports import MasterLookup
 from etl.enrich.step import UNBOUNDED, BatchBudget, Cost, Matches, StreamTuples, TacticStep, stacked
 
@@ -71,7 +71,7 @@ class IndexNestedLoop:
         if self.state.tuples is None:
             return TacticStep()
         tuples, later = _cheapest(self.state.tuples, most)
-        groups = distinct(tuples.keys)
+        groups = in_key_order(tuples.keys)
         wanted = tuples.keys.take(groups.first)
         rows = self._lookup.lookup(wanted.arrow())
         self.state.tuples = later

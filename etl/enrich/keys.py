@@ -59,7 +59,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Repeated keys told apart: `codes[i]` says which distinct key tuple i has, in order of first appearance."""
+    """Repeated keys told apart: `codes[i]` says which distinct key tuple i has."""
 
     codes: I64
     first: I64  # a tuple that has this key
@@ -170,7 +170,7 @@ def lot(numbers: I64) -> npt.NDArray[np.float64]:
 
 
 def distinct(keys: Keys) -> Distinct:
-    """Tells repeated keys apart at hash-table speed (Arrow's own)."""
+    """Tells repeated keys apart at hash-table speed (Arrow's own), in order of first appearance."""
     codes = _codes(keys.lo)
     if keys.hi is not None:
         high = _codes(keys.hi)
@@ -179,6 +179,20 @@ def distinct(keys: Keys) -> Distinct:
     first = np.empty(len(counts), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return Distinct(codes, first, counts)
+
+
+def in_key_order(keys: Keys) -> Distinct:
+    """Repeated keys told apart, in the order of their first lane where that is all of them: as masters are sorted."""
+    if keys.hi is not None:
+        return distinct(keys)
+    order = np.argsort(keys.lo)
+    ordered = keys.lo[order]
+    new = np.ones(len(order), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    starts = np.flatnonzero(new)
+    codes = np.empty(len(order), np.int64)
+    codes[order] = np.cumsum(new) - 1
+    return Distinct(codes, order[starts], np.diff(starts, append=len(order)))
 
 
 def about_distinct(keys: Keys) -> int:
@@ -204,6 +218,8 @@ def _codes(values: U64) -> I64:
 def match_rows(table_keys: Keys, wanted: Keys) -> I64:
     """For each wanted key the row of `table_keys` that holds it, or -1. For one-off probes without an index."""
     if table_keys.hi is None:
+        if np.array_equal(table_keys.lo, wanted.lo):  # as a sorted master answers sorted keys that it all has
+            return np.arange(len(wanted))
         found = pc.index_in(pa.array(wanted.lo), value_set=pa.array(table_keys.lo))
         return np.asarray(found.fill_null(-1)).astype(np.int64)
     both = Keys(

@@ -51,10 +51,10 @@ class Engine:
         """Let front stages learn from what the tasks wanted. Tells how each stands then, by master."""
         kept = {}
         for one in pinned:
-            told = notes.get(one.master.name)
-            if told is not None and told.learned is not None:
+            learned = notes[one.master.name].learned if one.master.name in notes else None
+            if learned is not None:
                 with one.open() as ports:
-                    kept[one.master.name] = self._keeper(one, len(pinned)).learn(told.learned, ports)
+                    kept[one.master.name] = self._keeper(one, len(pinned)).learn(learned, ports)
         return kept
 
     def _front_stage(self, pinned: PinnedMaster, masters: int) -> Path | None:

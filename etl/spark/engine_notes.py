@@ -14,8 +14,10 @@ from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from etl.adapters.front_stage_keeper import Kept
-from etl.enrich.learned import Learned
+from etl.enrich.learned import Learned, total
 from etl.enrich.step import Metrics
+
+_MANY_PARTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,12 @@ class MasterNotes:
     metrics: Metrics = field(default_factory=Metrics)
     tactics: Mapping[str, int] = field(default_factory=dict)  # tuples joined, by tactic
     state_bytes: int = 0  # peak memory of the joins, summed over tasks
-    learned: Learned | None = None
+    learned_parts: tuple[Learned, ...] = ()  # of tasks, added up when somebody asks
+
+    @property
+    def learned(self) -> Learned | None:
+        """All that tasks have learned."""
+        return total(list(self.learned_parts)) if self.learned_parts else None
 
     def after(self, metrics: Metrics, tactic: str) -> MasterNotes:
         """With one more call of a join."""
@@ -38,16 +45,17 @@ class MasterNotes:
         )
 
     def with_learned(self, learned: Learned | None) -> MasterNotes:
-        return replace(self, learned=learned)
+        return replace(self, learned_parts=() if learned is None else (learned,))
 
     def __add__(self, other: MasterNotes) -> MasterNotes:
+        """Quick, because Spark's scheduler waits for it: what was learned is put together once there is much of it."""
         names = self.tactics.keys() | other.tactics.keys()
-        told = [learned for learned in (self.learned, other.learned) if learned is not None]
+        parts = (*self.learned_parts, *other.learned_parts)
         return MasterNotes(
             self.metrics + other.metrics,
             {name: self.tactics.get(name, 0) + other.tactics.get(name, 0) for name in names},
             self.state_bytes + other.state_bytes,
-            told[0] + told[1] if len(told) == 2 else (told[0] if told else None),
+            parts if len(parts) < _MANY_PARTS else (total(list(parts)),),
         )
 
     def as_json(self, kept: Kept | None = None) -> dict[str, Any]:

@@ -192,12 +192,13 @@ def _enrich_batch(runs: Mapping[str, _Run], batch: pa.RecordBatch) -> Iterator[p
     flags = [*(answer.hit for answer in answers), shed]
     order = rising_order(answers[0].position)
     rest = [answer.rows.compact(answer.position) for answer in answers[1:]]
+    untouched = None if candidate is None else ~candidate[order]
+    in_order = [pa.array(flag[order], mask=untouched) for flag in flags]
     for start in range(0, len(order), _SENT_ROWS):
         part = order[start : start + _SENT_ROWS]
         masters = [answers[0].rows.take(answers[0].position[part])]
         masters += [rows.take(pa.array(code[part])) for rows, code in rest]
-        untouched = None if candidate is None else ~candidate[part]
-        hits_and_shed = [pa.array(flag[part], mask=untouched) for flag in flags]
+        hits_and_shed = [flag.slice(start, len(part)) for flag in in_order]
         found = [column for pair in zip(masters, hits_and_shed, strict=False) for column in pair]
         yield pa.RecordBatch.from_arrays(
             [*batch.take(pa.array(part)).columns, *found, hits_and_shed[-1]],

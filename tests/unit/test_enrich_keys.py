@@ -10,7 +10,7 @@ import pytest
 
 from etl.enrich.errors import KeyTypeMismatch, KeyTypeUnsupported
 from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import Keys, about_distinct, distinct, encode, kind, match_rows, same_kind, valid
+from etl.enrich.keys import Keys, about_distinct, distinct, encode, in_key_order, kind, match_rows, same_kind, valid
 from etl.enrich.remembered import RememberedKeys
 from etl.enrich.row_store import RowStore, row_bytes
 
@@ -69,6 +69,17 @@ def test_distinct_tells_keys_apart_in_order_of_appearance(text: bool) -> None:
     assert drawn[told.first].tolist() == first_seen
     assert told.counts.sum() == 500
     assert match_rows(keys.take(told.first), keys).tolist() == told.codes.tolist()
+
+
+@pytest.mark.parametrize("values", [[], [7], [3, 1, 3, 2, 1, 3], [5, -5, 2**62, -5], ["b", "a", "b"]])
+def test_keys_told_apart_in_key_order_are_the_same_keys(values: list) -> None:
+    keys = encode(pa.array(values, pa.string() if "a" in values else pa.int64()))
+    told = in_key_order(keys)
+    wanted = keys.take(told.first)
+    assert wanted.arrow().take(pa.array(told.codes)).to_pylist() == values
+    assert told.counts.tolist() == [values.count(value) for value in wanted.arrow().to_pylist()]
+    assert match_rows(wanted, keys).tolist() == told.codes.tolist()
+    assert match_rows(wanted, wanted).tolist() == list(range(len(wanted)))
 
 
 def test_about_distinct_is_near_for_many_and_exact_for_few() -> None:

@@ -22,6 +22,7 @@ from etl.enrich.front_stage import FrontStageConfig
 from etl.enrich.keys import encode
 from etl.enrich.learned import Learned, Notebook, total
 from etl.enrich.shared_front import HotRows, SharedFront
+from etl.spark.engine_notes import MasterNotes
 from tests.pages_samples import SCHEMA, publish, refresh, table
 from warehouse.contract import Master
 
@@ -63,6 +64,18 @@ def test_a_notebook_keeps_the_most_wanted_and_stays_small() -> None:
     assert len(told) == 100
     assert set(range(20)) <= set(told.keys.to_pylist()), "the wanted ones are among those kept"
     assert book.nbytes < 100 * 16 * 10
+
+
+def test_notes_of_very_many_tasks_stay_as_small_as_those_of_a_few() -> None:
+    notes = MasterNotes()
+    for task in range(100):
+        notes = notes + MasterNotes().with_learned(learned((task % 7, 1), (100 + task, 2)))
+        assert len(notes.learned_parts) < 20
+    told = notes.learned
+    assert told is not None
+    counts = dict(zip(told.keys.to_pylist(), told.counts.tolist(), strict=True))
+    assert counts == {**{key: 15 - (key > 1) for key in range(7)}, **{100 + task: 2 for task in range(100)}}
+    assert MasterNotes().learned is None
 
 
 # ── answering from shared rows ─────────────────────────────────────────────────────────────────────────────────────
