@@ -21,6 +21,7 @@ from etl.adapters.pages.store import PageStore
 from etl.enrich.auto import AutoTactic
 from etl.enrich.build import build
 from etl.settings import Settings
+from etl.spark.enrich import EnrichPlan
 from warehouse import contract
 from warehouse.contract import Master
 
@@ -222,8 +223,10 @@ def test_the_memory_that_is_explained_is_the_memory_the_joins_get(own: Settings,
     mine = own.model_copy(update={"tactic": tactic})
     with store(own).open() as ports:
         told = explanation.explain(mine, 2, "customer", ports, tuples=2000)
-        _, budget = divided(own.budget_bytes, 2, tactic)
-        real = build(tactic, lookup=ports, scan=ports, index=ports, budget_bytes=budget, front_elsewhere=True)
+        plan = EnrichPlan((), tactic, divided(own.budget_bytes, 2, tactic)[1])
+        ways: dict[str, Any] = {"lookup": ports, "scan": ports, "index": ports}
+        sizes = {"budget_bytes": plan.budget_bytes, "lookup_tuples": plan.lookup_tuples}
+        real = build(tactic, **ways, **sizes, front_elsewhere=True)
     assert (told.front_bytes > 0) == (tactic != "meshjoin")
     if isinstance(real.tactic, AutoTactic):
         assert dict(told.sizes) == dict(real.tactic.sizes)
