@@ -9,7 +9,7 @@ from etl.errors import TerminalError
 from etl.settings import Settings
 
 PEERS = ("spark-jdbc", "spark-delta", "spark-cached", "any-lookup")
-OURS = ("auto", "cinlj", "cmeshjoin", "chybridjoin")
+OURS = ("cinlj", "auto", "cmeshjoin", "chybridjoin")
 CONTENDERS = (*OURS, *PEERS, "identity")
 _MOST = 3  # times as many timed batches as asked for, where batches are quick
 MEMORY_SHARE = 0.10  # of R, for all workers of ours together
