@@ -39,7 +39,7 @@ def render(result: Result, table: Table) -> str:
             "Seconds per batch:", table(head, lines(seconds)),
             "How many times as long as `auto`:", table(head, lines(ratio)),
             "Memory held, MiB:", table(head, lines(memory)),
-            *([waits] if (waits := between(known)) else []),
+            between(known),
             *([transport(result["transport"], known)] if result.get("transport") else []),
             "What was aimed at:", table(("target", "wanted", "measured", ""), targets(result)),
             *([short] if (short := shortfall(result, known)) else []),
@@ -80,7 +80,7 @@ def between(known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
         if name == "auto" and "between_s" in row
     )
     words = "After a batch, and not in the seconds above, the front stage of `auto` learns and is written anew"
-    return f"{words}: {told}." if told else ""
+    return f"{words}: {told or 'not timed in this run'}."
 
 
 def shortfall(result: Result, known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
