@@ -13,10 +13,10 @@ from bench.figures.measure import UNITS, Measured, Run, TimedMaster, cost_units
 from bench.figures.result import NAMES, Draft, Figure, Ratios, Unit, best_hits, why_front
 from bench.figures.runs import FOUR, Setting, join, steady, warm_front
 from bench.figures.workload import FirstPages, probabilities, zipf
+from etl.columnar.keys import I64
 from etl.enrich.calibrate import measure_units
 from etl.enrich.cost import PerTuple, UnitCosts, hit_ratio, hybrid_cost, inlj_cost, mesh_cost, passing
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
-from etl.enrich.keys import I64
 from etl.enrich.sizing import FRONT_SHARE
 from etl.enrich.step import Cost
 

@@ -35,7 +35,7 @@ from etl.adapters.delta_table import open_table, shape_of
 from etl.adapters.pages import codes
 from etl.adapters.pages.codes import Rows
 from etl.adapters.pages.shape import Shape, Shaped
-from etl.enrich.keys import plain
+from etl.columnar.keys import to_contiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class DeltaPorts:
     def _holding(self, keys: pa.Array) -> Iterator[tuple[int, Rows]]:
         """The pages that hold some of the keys, and in which rows."""
         wanted = self._shape.codes_of_keys(keys)
-        for page, which in self._candidates(plain(keys)):
+        for page, which in self._candidates(to_contiguous(keys)):
             some = wanted if len(which) == len(wanted) else codes.take(wanted, which)
             rows = np.flatnonzero(pc.is_in(self._codes(page), value_set=some).to_numpy(zero_copy_only=False))
             if len(rows):

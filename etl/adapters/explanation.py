@@ -24,12 +24,12 @@ from etl.adapters.front_stage_keeper import divided
 from etl.adapters.master_wiring import masters_of
 from etl.adapters.masters import page_store
 from etl.adapters.pages.view import MasterPages
+from etl.columnar.keys import encode, to_contiguous
 from etl.enrich.auto import AutoTactic, Choice, Clock, TacticName
 from etl.enrich.build import LOOKUP_TUPLES, JoinName, Options, build, planned
 from etl.enrich.calibrate import measure_units, profile_of
 from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
 from etl.enrich.front_rows import FrontRows, FrontStageConfig
-from etl.enrich.keys import encode, plain
 from etl.enrich.ports import MasterScan
 from etl.enrich.sizing import Sizes
 from etl.enrich.step import StreamTuples
@@ -132,7 +132,7 @@ def drawn_keys(scan: MasterScan, profile: MasterProfile, tuples: int, keys: int 
     for page in rng.permutation(scan.page_count()):
         if count >= wanted:
             break
-        found.append(plain(scan.read_pages(int(page), 1).column(0)))
+        found.append(to_contiguous(scan.read_pages(int(page), 1).column(0)))
         count += len(found[-1])
     if not count:
         return pa.array([], pa.int64())

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from etl.enrich.hash_index import HashIndex
+from etl.columnar.hash_index import HashIndex
 from etl.enrich.shared_front import HotRows
 from etl.errors import TerminalError
 

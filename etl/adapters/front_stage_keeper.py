@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from etl.adapters import front_stage_file
 from etl.adapters.front_stage_file import Belonging, FrontStageDamaged
+from etl.columnar.keys import I64, encode, match_rows, to_contiguous
 from etl.enrich.build import LOOKUP_FRONT_SHARE, uses_front_stage
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
-from etl.enrich.keys import I64, encode, match_rows, plain
 from etl.enrich.learned import Learned
 from etl.enrich.shared_front import HotRows
 
@@ -119,7 +119,7 @@ class FrontStageKeeper:
         if before.rows_id == now.rows_id or saved is None:
             return
         rows, frequency = saved
-        keys = plain(rows.column(0))
+        keys = to_contiguous(rows.column(0))
         if keys.type != schema.types[0]:  # keys of another type are other keys
             self._front = FrontStage(self.config)
             return

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columnar.hash_index import HashIndex
+from etl.columnar.keys import Keys, distinct, encode, same_kind, to_contiguous, valid
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
-from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import Keys, distinct, encode, plain, same_kind, valid
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class MemoryMaster:
 
 def _sorted(table: pa.Table, name: str) -> tuple[pa.Table, Keys]:
     """The rows in key order, once it is certain that every row has a key of its own."""
-    column = plain(table.column(0))
+    column = to_contiguous(table.column(0))
     whole = valid(column)
     if not whole.all():
         raise NullMasterKey(name, int(np.count_nonzero(~whole)))

@@ -36,7 +36,7 @@ from etl.adapters.postgres import Connection
 from etl.adapters.postgres_ports_catalog import describe
 from etl.adapters.postgres_ports_read import copied, selected
 from etl.adapters.postgres_ports_sql import KeySql, storable
-from etl.enrich.keys import plain
+from etl.columnar.keys import to_contiguous
 from etl.errors import MasterUnavailable, SettingsError
 
 _SETTINGS = "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local idle_in_transaction_session_timeout = 0"
@@ -168,7 +168,7 @@ class PostgresPorts:
 
     def _sorted(self, keys: pa.Array) -> list[pa.Array]:
         """The columns of the keys that can have a row, in key order: neighbours share pages of the index."""
-        keys = plain(keys)
+        keys = to_contiguous(keys)
         order = pa.array(codes.argsort(self._shape.codes_of_keys(keys)))
         parts = keys.flatten() if pa.types.is_struct(keys.type) else [keys]
         parts = [part.take(order).cast(field.type) for part, field in zip(parts, self._shape.schema, strict=False)]

@@ -16,7 +16,8 @@ from etl.adapters.pages.shape import Shape
 from etl.adapters.postgres import Connection
 from etl.adapters.postgres_ports_read import unreadable
 from etl.adapters.postgres_ports_sql import KeyColumn, KeySql
-from etl.enrich.errors import KeyTypeUnsupported, NullMasterKey
+from etl.columnar.errors import KeyTypeUnsupported
+from etl.enrich.errors import NullMasterKey
 
 _COLUMNS = """
 select a.attname::text as name, a.attnum as number, a.atttypid::int as type_id, a.attnotnull as whole,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from etl.columnar.keys import approx_distinct
 from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
 from etl.enrich.experience import Experience, TacticName
-from etl.enrich.keys import about_distinct
 from etl.enrich.sizing import Sizes
 from etl.enrich.step import UNBOUNDED, BatchBudget, StreamTuples, TacticStep, stacked
 from etl.enrich.stream_buffer import StreamBuffer
@@ -148,7 +148,7 @@ class AutoTactic:
         return tactic.schema(key_type)
 
     def _choose(self, tuples: StreamTuples) -> None:
-        keys, known = about_distinct(tuples.keys), self.experience.of(len(tuples))
+        keys, known = approx_distinct(tuples.keys), self.experience.of(len(tuples))
         seconds = known.priced(self._calculated(keys, len(tuples)))
         timed = self._clock is not None and keys >= _SMALL
         name = known.choose(seconds, curious=timed)

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from etl.columnar.errors import FingerprintCollision
+from etl.columnar.gather import MasterRows, compacted, stable_argsort
+from etl.columnar.keys import I64, to_contiguous
 from etl.enrich.build import JOINS, JoinName, build
-from etl.enrich.errors import FingerprintCollision, UnknownChoice
-from etl.enrich.gather import MasterRows, compacted, rising_order
+from etl.enrich.errors import UnknownChoice
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.keys import I64, plain
 from etl.enrich.step import UNBOUNDED, BatchBudget, Metrics, Step
 
 __all__ = ["ABSENT", "JOINS", "SHED", "BatchBudget", "BatchResult", "JoinName", "build", "join_batch"]
@@ -46,7 +47,7 @@ class BatchResult:
         if how not in HOW:
             raise UnknownChoice("join semantics", how, HOW)
         rows = np.flatnonzero(self.position >= 0 if how == "inner" else self.position != SHED)
-        order = rising_order(self.position[rows])
+        order = stable_argsort(self.position[rows])
         facts = MasterRows(self.master, self.master.column_names[1:]).take(self.position[rows[order]])
         out = stream.take(pa.array(rows[order]))
         for name, column in zip(self.master.column_names[1:], facts.flatten(), strict=True):
@@ -68,7 +69,7 @@ def join_batch(
     `budget`: once it is spent, keys the front stage cannot answer are SHED.
     """
     assert not join.pending, "a batch starts with an empty join"
-    keys = plain(keys)
+    keys = to_contiguous(keys)
     tickets = join.offer(keys)
     answer = _Answer(int(tickets[0]) if len(tickets) else 0, len(keys))
     metrics = Metrics()
@@ -124,7 +125,7 @@ def _verify(keys: pa.Array, master: pa.Table, position: I64) -> None:
     if pa.types.is_integer(keys.type) or not master.num_rows:
         return
     found = np.flatnonzero(position >= 0)
-    mine, theirs = keys.take(pa.array(found)), plain(master.column(0)).take(pa.array(position[found]))
+    mine, theirs = keys.take(pa.array(found)), to_contiguous(master.column(0)).take(pa.array(position[found]))
     parts = zip(mine.flatten(), theirs.flatten(), strict=True) if pa.types.is_struct(keys.type) else [(mine, theirs)]
     wrong = sum(int(pc.sum(pc.not_equal(a, b.cast(a.type))).as_py() or 0) for a, b in parts)
     if wrong:

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from etl.columnar.keys import encode, kind, to_contiguous
 from etl.enrich.auto import Clock
 from etl.enrich.cost import MasterProfile, UnitCosts
-from etl.enrich.keys import encode, kind, plain
 from etl.enrich.pending import PendingTuples
 from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
 from etl.enrich.row_store import row_bytes
@@ -51,7 +51,7 @@ def measure_units(
     if scan is None or not scan.page_count():
         return units
     pages = np.unique(np.linspace(0, scan.page_count() - 1, _PAGES).astype(int))
-    sample = [plain(scan.read_pages(int(page), 1).column(0)) for page in pages]
+    sample = [to_contiguous(scan.read_pages(int(page), 1).column(0)) for page in pages]
     pending = _some_pending(sample[0])
 
     def in_order() -> int:

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from etl.columnar.keys import I64, Keys
 from etl.enrich.front_stage import FrontStageCounts
-from etl.enrich.keys import I64, Keys
 
 
 class Front(Protocol):

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from etl.columnar.hash_index import HashIndex
+from etl.columnar.keys import I64, Keys
 from etl.enrich.errors import BudgetTooSmall
-from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import I64, Keys
 from etl.enrich.policy import Entries, Free, Policy, PolicyName, make_policy, policy_bytes_per_row
 from etl.enrich.remembered import RememberedKeys
 from etl.enrich.row_store import LIVE_SHARE, RowStore, row_bytes

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from etl.columnar.keys import I64, Keys, encode
 from etl.enrich.front_rows import KNOWN_ABSENT, LEAST_BYTES, MISS, STALE, FrontRows, FrontStageConfig
-from etl.enrich.keys import I64, Keys, encode
 
 __all__ = [
     "KNOWN_ABSENT",

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from etl.columnar.keys import Keys, encode, match_rows, same_kind
 from etl.enrich.errors import BudgetTooSmall
-from etl.enrich.keys import Keys, encode, match_rows, same_kind
 from etl.enrich.mesh import used_rows
 from etl.enrich.pending import PendingTuples
 from etl.enrich.ports import MasterIndex

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from etl.columnar.keys import I64, Distinct, Keys, distinct, encode, in_key_order, match_rows, same_kind
 from etl.enrich.errors import BudgetTooSmall
-from etl.enrich.keys import I64, Distinct, Keys, distinct, encode, in_key_order, match_rows, same_kind
 from etl.enrich.ports import MasterLookup
 from etl.enrich.step import UNBOUNDED, BatchBudget, Cost, Matches, StreamTuples, TacticStep, stacked
 

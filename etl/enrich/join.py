@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from etl.columnar.keys import I64, encode, to_contiguous, valid
 from etl.enrich.front import Front
 from etl.enrich.front_stage import KNOWN_ABSENT, MISS, STALE
-from etl.enrich.keys import I64, encode, plain, valid
 from etl.enrich.shedding import SheddingConfig, measure
 from etl.enrich.step import (
     NO_TICKETS,
@@ -83,7 +83,7 @@ class SemiStreamJoin:
 
     def offer(self, keys: pa.Array | pa.ChunkedArray) -> I64:
         """Takes in stream tuples and gives each its ticket. NULL keys are allowed; they match nothing."""
-        keys = plain(keys)
+        keys = to_contiguous(keys)
         tickets = np.arange(self._next_ticket, self._next_ticket + len(keys))
         self._next_ticket += len(keys)
         self._offered += len(keys)

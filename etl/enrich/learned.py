@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.enrich.keys import I64, distinct, encode, plain
+from etl.columnar.keys import I64, distinct, encode, to_contiguous
 
 MOST_KEYS = 131_072
 
@@ -79,7 +79,7 @@ class Notebook:
 
     def note(self, keys: pa.Array | pa.ChunkedArray, counts: I64, tuples: int = 0) -> None:
         """Keys, each once, and how many tuples wanted each."""
-        self._small.append(Learned(plain(keys), counts, tuples))
+        self._small.append(Learned(to_contiguous(keys), counts, tuples))
         self._size += len(counts)
         self.nbytes += self._small[-1].nbytes
         if len(self._small) == self._FEW:

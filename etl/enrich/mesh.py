@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from etl.columnar.keys import I64, encode, same_kind
 from etl.enrich.errors import BudgetTooSmall
-from etl.enrich.keys import I64, encode, same_kind
 from etl.enrich.pending import Found, PendingTuples
 from etl.enrich.ports import MasterScan
 from etl.enrich.step import UNBOUNDED, BatchBudget, Cost, Matches, StreamTuples, TacticStep

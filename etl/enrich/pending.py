@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from etl.enrich.key_groups import KeyGroups
-from etl.enrich.keys import I64, Distinct, Keys, distinct, lot
+from etl.columnar.groups import KeyGroups
+from etl.columnar.keys import I64, Distinct, Keys, distinct, hash_uniform
 from etl.enrich.step import NO_TICKETS, StreamTuples
 
 _BLOCK = 4096  # runs per counted block
@@ -279,7 +279,7 @@ def _queued(told: Distinct, tuples: StreamTuples) -> tuple[I64, I64, I64]:
     """The tuples of one load in the order of the queue; of each run a tuple that has its key, and its length."""
     order = np.sort((told.codes << 32) | np.arange(len(tuples))) & 0xFFFFFFFF  # by key, oldest first within a key
     starts = np.cumsum(told.counts) - told.counts
-    drawn = (lot(tuples.tickets[told.first]) * told.counts).astype(np.int64)
+    drawn = (hash_uniform(tuples.tickets[told.first]) * told.counts).astype(np.int64)
     rank = np.argsort(order[starts + drawn])
     counts = told.counts[rank]
     return order[_spread(starts[rank], counts)], told.first[rank], counts

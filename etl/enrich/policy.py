@@ -18,9 +18,9 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from etl.columnar.keys import I64, Keys
+from etl.columnar.sketch import CountMinSketch
 from etl.enrich.errors import UnknownChoice
-from etl.enrich.keys import I64, Keys
-from etl.enrich.sketch import CountMinSketch
 
 PolicyName = Literal["paper", "tinylfu", "static"]
 POLICIES: tuple[PolicyName, ...] = ("paper", "tinylfu", "static")

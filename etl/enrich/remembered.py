@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import I64, Keys, distinct
+from etl.columnar.hash_index import HashIndex
+from etl.columnar.keys import I64, Keys, distinct
 
 
 class RememberedKeys:

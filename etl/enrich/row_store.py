@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.enrich.keys import I64
+from etl.columnar.keys import I64
 
 LIVE_SHARE = 0.85
 _MANY = 48  # small segments are merged when there are more

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from etl.columnar.hash_index import HashIndex
+from etl.columnar.keys import I64, Keys, distinct, encode, to_contiguous
 from etl.enrich.front_rows import KNOWN_ABSENT, MISS
 from etl.enrich.front_stage import FrontStageCounts
-from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import I64, Keys, distinct, encode, plain
 from etl.enrich.learned import Learned, Notebook, disjoint
 from etl.enrich.remembered import RememberedKeys
 
@@ -105,6 +105,6 @@ class SharedFront:
         if self._hot is None:
             return None if missed is None else replace(missed, tuples=self._tuples)
         hit = np.flatnonzero(self._wanted)
-        keys = plain(self._hot.rows.column(0).take(pa.array(hit)))
+        keys = to_contiguous(self._hot.rows.column(0).take(pa.array(hit)))
         seen = Learned(keys, self._wanted[hit].astype(np.int64), self._tuples)
         return seen if missed is None else disjoint([seen, missed])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import pyarrow as pa
 
-from etl.enrich.keys import I64, Keys
+from etl.columnar.keys import I64, Keys
 
 NO_TICKETS: I64 = np.zeros(0, np.int64)
 

@@ -30,13 +30,13 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 from etl.adapters import front_stage_file
 from etl.adapters.front_stage_file import FrontStageDamaged
 from etl.adapters.masters import PinnedMaster
+from etl.columnar.gather import MasterRows, stable_argsort
+from etl.columnar.keys import same_kind
 from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import ABSENT, SHED, BatchBudget, BatchResult, JoinName, build, join_batch
 from etl.enrich.build import LOOKUP_TUPLES, uses_front_stage
 from etl.enrich.experience import Experience
-from etl.enrich.gather import MasterRows, rising_order
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.keys import same_kind
 from etl.enrich.shared_front import HotRows, SharedFront
 from etl.spark.crossing import packed
 from etl.spark.engine_notes import MasterNotes, Notes
@@ -190,7 +190,7 @@ def _enrich_batch(runs: Mapping[str, _Run], batch: pa.RecordBatch) -> Iterator[p
     answers = [_Answer.of(run, batch, candidate) for run in runs.values()]
     shed = np.logical_or.reduce([answer.position == SHED for answer in answers])
     flags = [*(answer.hit for answer in answers), shed]
-    order = rising_order(answers[0].position)
+    order = stable_argsort(answers[0].position)
     rest = [answer.rows.compact(answer.position) for answer in answers[1:]]
     untouched = None if candidate is None else ~candidate[order]
     in_order = [pa.array(flag[order], mask=untouched) for flag in flags]

@@ -26,7 +26,8 @@ from etl.adapters.pages.source import Changes, Snapshot
 from etl.adapters.pages.store import PageStore
 from etl.adapters.pages.writer import PageSize
 from etl.adapters.postgres_ports import exported_snapshot
-from etl.enrich.errors import DuplicateMasterKey, KeyTypeMismatch, NullMasterKey
+from etl.columnar.errors import KeyTypeMismatch
+from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
 from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
 
 PAGE_ROWS = 64

@@ -17,7 +17,8 @@ from etl.adapters.front_stage_file import load
 from etl.adapters.master_care import publish
 from etl.adapters.pages.errors import PageDamaged
 from etl.adapters.postgres_master import PostgresMaster
-from etl.enrich.errors import BudgetTooSmall, KeyTypeMismatch
+from etl.columnar.errors import KeyTypeMismatch
+from etl.enrich.errors import BudgetTooSmall
 from etl.settings import PROJECT
 from etl.spark import enrich as partition
 from etl.spark.session import send_uncounted

@@ -22,8 +22,8 @@ from etl.adapters.delta_table import DeltaFilesGone
 from etl.adapters.masters_direct import PostgresMasters
 from etl.adapters.pages.errors import ColumnMismatch, RepublishNeeded
 from etl.adapters.postgres_ports import PinnedTable, exported_snapshot
+from etl.columnar.errors import KeyTypeUnsupported
 from etl.enrich.batch import build, join_batch
-from etl.enrich.errors import KeyTypeUnsupported
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable, SettingsError
 from tests.delta_samples import commit, customers, logged, mark_deleted, write
 from warehouse.contract import Master

@@ -7,16 +7,9 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters.memory import MemoryMaster
+from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
 from etl.enrich.batch import ABSENT, BatchBudget, BatchResult, build, join_batch
-from etl.enrich.errors import (
-    BudgetTooSmall,
-    DuplicateMasterKey,
-    KeyTypeMismatch,
-    KeyTypeUnsupported,
-    NullMasterKey,
-    PortMissing,
-    UnknownChoice,
-)
+from etl.enrich.errors import BudgetTooSmall, DuplicateMasterKey, NullMasterKey, PortMissing, UnknownChoice
 
 BUDGET = 256 * 1024
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from etl.columnar.keys import Keys, encode
 from etl.enrich.errors import BudgetTooSmall
 from etl.enrich.front_stage import KNOWN_ABSENT, MISS, STALE, FrontStage, FrontStageConfig
-from etl.enrich.keys import Keys, encode
 from etl.enrich.policy import POLICIES
 
 

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters.memory import MemoryMaster
+from etl.columnar.errors import KeyTypeMismatch
+from etl.columnar.keys import encode
 from etl.enrich.batch import JOINS, SHED, BatchBudget, build, join_batch
-from etl.enrich.errors import BudgetTooSmall, KeyTypeMismatch, PortMissing
+from etl.enrich.errors import BudgetTooSmall, PortMissing
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
 from etl.enrich.inlj import IndexNestedLoop, InljConfig
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.keys import encode
 from etl.enrich.mesh import MeshConfig, MeshJoin
 from etl.enrich.step import Metrics
 from etl.errors import MasterUnavailable

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters.memory import MemoryMaster
+from etl.columnar.keys import encode
 from etl.enrich.batch import SHED, BatchBudget, build, join_batch
 from etl.enrich.errors import UnknownChoice
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.hybrid import HybridConfig, HybridJoin
 from etl.enrich.inlj import IndexNestedLoop, InljConfig
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.keys import encode
 from etl.enrich.pending import PendingTuples
 from etl.enrich.shedding import SheddingConfig, ShedLog, measure
 from etl.enrich.step import StreamTuples

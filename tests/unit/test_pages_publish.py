@@ -21,7 +21,8 @@ from etl.adapters.pages.sorting import sorted_tables
 from etl.adapters.pages.source import Changes, Snapshot
 from etl.adapters.pages.store import PageStore
 from etl.adapters.pages.writer import PageSize
-from etl.enrich.errors import DuplicateMasterKey, KeyTypeMismatch, KeyTypeUnsupported, NullMasterKey
+from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
+from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
 from etl.errors import FrontstageError, SettingsError
 from tests.pages_samples import SCHEMA, SMALL, contents, files_of, publish, publisher, refresh, row, table
 

@@ -17,9 +17,9 @@ from etl.adapters.masters import pinned_pages
 from etl.adapters.memory import MemoryMaster
 from etl.adapters.pages.compact import compact
 from etl.adapters.pages.store import PageStore
+from etl.columnar.keys import encode
 from etl.enrich.batch import build, join_batch
 from etl.enrich.front_stage import FrontStageConfig
-from etl.enrich.keys import encode
 from etl.enrich.learned import Learned, Notebook, total
 from etl.enrich.shared_front import HotRows, SharedFront
 from etl.spark.engine_notes import MasterNotes

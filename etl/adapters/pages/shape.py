@@ -18,8 +18,8 @@ import pyarrow as pa
 from etl.adapters.pages import codes
 from etl.adapters.pages.codes import Mask
 from etl.adapters.pages.errors import ColumnMismatch, ColumnUnsupported
+from etl.columnar.keys import kind, same_kind, to_contiguous
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
-from etl.enrich.keys import kind, plain, same_kind
 
 CODE, DELETED, KEY = "__code", "__deleted", "key"
 
@@ -76,7 +76,7 @@ class Shape:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _cast(self, column: Any, field: pa.Field) -> pa.Array:
-        array = plain(column if isinstance(column, pa.Array) else whole(column))
+        array = to_contiguous(column if isinstance(column, pa.Array) else whole(column))
         if isinstance(array.type, pa.BaseExtensionType):
             array = array.storage
         if array.type == field.type:
@@ -96,7 +96,7 @@ class Shape:
 
     def codes_of_keys(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The codes of keys as a caller gives them. Refuses keys of another kind, and NULLs."""
-        keys = plain(keys)
+        keys = to_contiguous(keys)
         same_kind(keys.type, self.key_type)
         parts = keys.flatten() if pa.types.is_struct(keys.type) else [keys]
         nulls = max(part.null_count for part in [keys, *parts])
@@ -114,7 +114,7 @@ class Shape:
 
     def tombstones(self, keys: pa.Array) -> pa.Table:
         """Rows that hold keys and nothing else."""
-        keys = plain(keys)
+        keys = to_contiguous(keys)
         parts = keys.flatten() if pa.types.is_struct(keys.type) else [keys]
         columns = [part.cast(field.type) for part, field in zip(parts, self.schema, strict=False)]
         columns += [pa.nulls(len(keys), field.type) for field in list(self.schema)[len(self.key) :]]

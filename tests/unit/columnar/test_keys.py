@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.enrich.errors import KeyTypeMismatch, KeyTypeUnsupported
-from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import Keys, about_distinct, distinct, encode, in_key_order, kind, match_rows, same_kind, valid
+from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
+from etl.columnar.hash_index import HashIndex
+from etl.columnar.keys import Keys, approx_distinct, distinct, encode, in_key_order, kind, match_rows, same_kind, valid
 from etl.enrich.remembered import RememberedKeys
 from etl.enrich.row_store import RowStore, row_bytes
 
@@ -83,10 +83,10 @@ def test_keys_told_apart_in_key_order_are_the_same_keys(values: list) -> None:
 
 
 def test_about_distinct_is_near_for_many_and_exact_for_few() -> None:
-    assert about_distinct(ints([1, 1, 2])) == 2
+    assert approx_distinct(ints([1, 1, 2])) == 2
     for distinct_keys in (2_000, 30_000, 100_000):
         drawn = RNG.integers(0, distinct_keys, 100_000)
-        assert about_distinct(ints(drawn)) == pytest.approx(len(np.unique(drawn)), rel=0.03)
+        assert approx_distinct(ints(drawn)) == pytest.approx(len(np.unique(drawn)), rel=0.03)
 
 
 @pytest.mark.parametrize("text", [False, True])

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.enrich.gather import MasterRows, rising_order
+from etl.columnar.gather import MasterRows, stable_argsort
 
 COLUMNS = ["name", "size"]
 
@@ -35,7 +35,7 @@ def one_by_one(table: pa.Table, positions: np.ndarray) -> list[dict | None]:
 @given(tables_and_positions())
 def test_rows_at_rising_positions_are_the_rows_one_by_one(case: tuple[pa.Table, np.ndarray]) -> None:
     table, positions = case
-    rising = positions[rising_order(positions)]
+    rising = positions[stable_argsort(positions)]
     assert rising.tolist() == sorted(positions.tolist())
     assert MasterRows(table, COLUMNS).take(rising).to_pylist() == one_by_one(table, rising)
 
@@ -49,5 +49,5 @@ def test_compact_rows_stand_for_positions_in_any_order(case: tuple[pa.Table, np.
 
 
 def test_equal_positions_keep_their_order() -> None:
-    order = rising_order(np.array([3, -1, 3, -2, 3, -1]))
+    order = stable_argsort(np.array([3, -1, 3, -2, 3, -1]))
     assert order.tolist() == [3, 1, 5, 0, 2, 4]

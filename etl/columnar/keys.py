@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.enrich.errors import KeyTypeMismatch, KeyTypeUnsupported
+from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -59,7 +59,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Repeated keys told apart: `codes[i]` says which distinct key tuple i has."""
+    """The distinct keys among repeated ones: `codes[i]` is the number of tuple i's key."""
 
     codes: I64
     first: I64  # a tuple that has this key
@@ -75,7 +75,7 @@ def _take(array: pa.Array, rows: npt.NDArray[Any] | slice) -> pa.Array:
     return array.take(pa.array(rows))
 
 
-def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def to_contiguous(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One contiguous array, dictionaries decoded."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -83,7 +83,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """Where a key is whole: neither NULL nor, in a struct, NULL in any part."""
+    """A mask of the keys that are complete: neither NULL nor, in a struct, NULL in any field."""
     mask = np.asarray(array.is_valid())
     if pa.types.is_struct(array.type):
         for part in array.flatten():
@@ -92,7 +92,7 @@ def valid(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def kind(key_type: pa.DataType) -> str:
-    """What a key is, width set aside: keys of one kind can be compared."""
+    """The kind of a key type, whatever its width: keys of one kind can be compared."""
     if pa.types.is_struct(key_type):
         return "struct(" + ", ".join(kind(part.type) for part in key_type) + ")"
     if pa.types.is_integer(key_type) and not pa.types.is_uint64(key_type):  # beyond 2^63 the lanes would lie
@@ -109,14 +109,14 @@ def _is_text(key_type: pa.DataType) -> bool:
 
 
 def same_kind(given: pa.DataType, expected: pa.DataType, of: str = "") -> None:
-    """Refuses keys that could never match for their type alone; `of` names the master for people."""
+    """Refuse keys whose type alone makes a match impossible; `of` names the master in the message."""
     if kind(given) != kind(expected):
         raise KeyTypeMismatch(str(given), str(expected), of)
 
 
 def encode(array: pa.Array | pa.ChunkedArray) -> Keys:
     """The lanes of keys that hold no NULL."""
-    array = plain(array)
+    array = to_contiguous(array)
     kind(array.type)
     if pa.types.is_integer(array.type):
         return Keys(_integers(array), None, None, array.type)
@@ -164,13 +164,13 @@ def _fold_bytes(state: U64, part: pa.Array) -> U64:
     return state
 
 
-def lot(numbers: I64) -> npt.NDArray[np.float64]:
-    """A number in [0, 1) for each number: the same every time, and as good as drawn by lot."""
+def hash_uniform(numbers: I64) -> npt.NDArray[np.float64]:
+    """A pseudo-random number in [0, 1) for each integer, by hashing: the same every time."""
     return (_mix(numbers.view(np.uint64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def distinct(keys: Keys) -> Distinct:
-    """Tells repeated keys apart at hash-table speed (Arrow's own), in order of first appearance."""
+    """Dictionary-encode the keys (Arrow's hash table), in order of first appearance."""
     codes = _codes(keys.lo)
     if keys.hi is not None:
         high = _codes(keys.hi)
@@ -182,7 +182,7 @@ def distinct(keys: Keys) -> Distinct:
 
 
 def in_key_order(keys: Keys) -> Distinct:
-    """Repeated keys told apart, in the order of their first lane where that is all of them: as masters are sorted."""
+    """The same in key order, as masters are sorted, where keys have one lane; else in order of first appearance."""
     if keys.hi is not None:
         return distinct(keys)
     order = np.argsort(keys.lo)
@@ -195,19 +195,19 @@ def in_key_order(keys: Keys) -> Distinct:
     return Distinct(codes, order[starts], np.diff(starts, append=len(order)))
 
 
-def about_distinct(keys: Keys) -> int:
-    """How many distinct keys there are: exactly for few, within about a percent for many, and much faster.
+def approx_distinct(keys: Keys) -> int:
+    """How many distinct keys there are: exact below 1,024 keys, within about one percent above, and much faster.
 
-    Linear counting: keys fall into twice as many boxes as there are keys; the empty boxes tell how many fell.
+    Linear counting: keys are hashed into twice as many buckets as there are keys; the empty buckets give the estimate.
     """
     if len(keys) < 1024:
         return len(distinct(keys).first)
-    boxes = 2 * len(keys)
+    buckets = 2 * len(keys)
     word = _mix(keys.lo if keys.hi is None else keys.lo ^ _mix(keys.hi))
-    taken = np.zeros(boxes, bool)
-    taken[((word >> _S32) * np.uint64(boxes)) >> _S32] = True
-    empty = boxes - int(np.count_nonzero(taken))
-    return min(len(keys), round(-boxes * float(np.log(empty / boxes))))
+    occupied = np.zeros(buckets, bool)
+    occupied[((word >> _S32) * np.uint64(buckets)) >> _S32] = True
+    empty = buckets - int(np.count_nonzero(occupied))
+    return min(len(keys), round(-buckets * float(np.log(empty / buckets))))
 
 
 def _codes(values: U64) -> I64:

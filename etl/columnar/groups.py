@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from etl.enrich.hash_index import HashIndex
-from etl.enrich.keys import I64, U64, Keys
+from etl.columnar.hash_index import HashIndex
+from etl.columnar.keys import I64, U64, Keys
 
 
 class KeyGroups:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from etl.enrich.keys import I64, U64, Keys
+from etl.columnar.keys import I64, U64, Keys
 
 EMPTY, REMOVED = -1, -2
 _GOLDEN, _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)

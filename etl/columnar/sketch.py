@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from etl.enrich.keys import I64, Keys
+from etl.columnar.keys import I64, Keys
 
 _TOP = 255
 _HALF = np.uint64(32)

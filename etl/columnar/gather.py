@@ -1,10 +1,10 @@
-"""Master rows for tuples, in the order that suits the rows.
+"""Gather master rows by position, in ascending order of position.
 
-    position per tuple ──► rising_order ──► tuples in the order of their master rows ──► MasterRows.take, slice by slice
+    position per tuple ──► stable_argsort ──► tuples in the order of their master rows ──► MasterRows.take
 
-Copying strings from places that rise takes a third of the time of copying them from places all over (measured on 200
-thousand rows of 142 bytes: 14 ms against 36, and 4 for the order), and tuples are thinner than master rows. So it is
-the tuples that are put in order. Nobody downstream relies on the order of tuples within a batch.
+Copying strings from ascending positions takes a third of the time of copying them from random ones (measured on 200
+thousand rows of 142 bytes: 14 ms against 36, and 4 for the sort), and tuples are thinner than master rows. So the
+tuples are sorted. Nothing downstream relies on the order of tuples within a batch.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from etl.enrich.keys import I64
+from etl.columnar.keys import I64
 
 _HALF = 32
 
 
-def rising_order(position: I64) -> I64:
-    """The order in which positions rise; equal ones keep theirs. Numbers and places sorted as one are much quicker."""
-    assert len(position) < 1 << _HALF, "a place fits into half a number"
+def stable_argsort(position: I64) -> I64:
+    """A stable argsort. Value and index are packed into one integer and sorted in place, which is much faster."""
+    assert len(position) < 1 << _HALF, "an index fits into half an integer"
     least = int(position.min(initial=0))
     packed = ((position - least) << _HALF) | np.arange(len(position))
     packed.sort()
@@ -38,7 +38,7 @@ class MasterRows:
         self.type = pa.struct([master.schema.field(name) for name in columns])
 
     def take(self, rising: I64) -> pa.StructArray:
-        """The rows at positions that never fall; below zero there is no row, and the answer is NULL."""
+        """The rows at ascending positions; a negative position means no row, and gives NULL."""
         absent = int(np.searchsorted(rising, 0))
         parts = [pa.nulls(absent, self.type)] if absent or not len(rising) else []
         while absent < len(rising):
@@ -50,7 +50,7 @@ class MasterRows:
 
     def compact(self, position: I64) -> tuple[pa.StructArray, I64]:
         """The rows at any positions, each once, and for each position which of them it is."""
-        order = rising_order(position)
+        order = stable_argsort(position)
         rising = position[order]
         first = np.ones(len(rising), bool)
         first[1:] = rising[1:] != rising[:-1]
