@@ -1,0 +1,187 @@
+"""One pipeline as data: everything that its file declares, checked and frozen.
+
+    Pipeline ─┬─ Stream      source, format, fields, key, event time     → what ingest parses
+              ├─ rules       ranges, sets, patterns, SQL over the row    → why a row is refused
+              ├─ masters     tables that enrich it, required or optional → the joins every event meets
+              ├─ measures    SQL expressions                             → columns of the fact
+              ├─ mart        tables in Postgres: rows and aggregates
+              └─ expectations, sensitive columns                         → the audit and its pages
+
+Values only: nothing here reads a file, knows an example's names or imports upward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Format = Literal["jsonl", "csv", "parquet"]
+Scalar = bool | int | float | str | None
+History = Literal["scd1", "scd2", "none"]
+"""How a master becomes a dimension: newest values, all versions, or no dimension (its columns enter the fact)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One typed value of an event. `source` is its name in the input; `strip` are characters removed before reading."""
+
+    name: str
+    type: pa.DataType
+    required: bool = True
+    default: Scalar = None
+    source: str = ""
+    format: str | None = None  # strptime pattern of a date or timestamp; None: ISO 8601
+    strip: str = ""
+
+    @property
+    def source_name(self) -> str:
+        return self.source or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeTime:
+    """A moment that is fixed when a batch starts: `now + offset`."""
+
+    offset: timedelta
+
+
+Bound = int | float | str | datetime | RelativeTime | None
+"""One end of a range; a `str` is a decimal number, a date or a time in the type of its column."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRule:
+    """The column lies between two bounds, both inclusive; either may be absent."""
+
+    name: str
+    column: str
+    min: Bound = None
+    max: Bound = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetRule:
+    """The column has one of these values."""
+
+    name: str
+    column: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRule:
+    """All of the column's text matches a regular expression (RE2)."""
+
+    name: str
+    column: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionRule:
+    """A SQL expression over the row is true. NULL is not true."""
+
+    name: str
+    sql: str
+
+
+Rule = RangeRule | SetRule | PatternRule | ExpressionRule
+"""Ranges, sets and patterns say nothing about rows without a value; that is the field's own reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where events arrive: a folder of files. Text files hold one event a line."""
+
+    landing: Path
+    format: Format = "jsonl"
+    delimiter: str = ","  # of CSV
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What an event is."""
+
+    source: Source
+    fields: tuple[Field, ...]
+    key: tuple[str, ...]
+    event_time: str | None = None
+
+    def field(self, name: str) -> Field:
+        return next(one for one in self.fields if one.name == name)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The typed columns, in declared order."""
+        return pa.schema([pa.field(one.name, one.type) for one in self.fields])
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """A master table and what events receive from it, under `name`.
+
+    `on` pairs stream fields with the master's key columns, in the order of the key.
+    """
+
+    name: str
+    store: Literal["postgres", "delta"]
+    table: str  # schema.table, or the path of a Delta table
+    on: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    required: bool = True  # an event without its row waits; otherwise it goes on with NULLs
+    version: str | None = None  # column that dates a row, needed by scd2
+    history: History = "scd1"
+    follow: Literal["change_log", "updated_at"] = "change_log"
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        return tuple(column for _, column in self.on)
+
+    @property
+    def stream_columns(self) -> tuple[str, ...]:
+        return tuple(column for column, _ in self.on)
+
+
+@dataclass(frozen=True, slots=True)
+class MartTable:
+    """A table of the Postgres mart. Rows: `columns` by SQL. Aggregate: `group_by` and `values` by SQL."""
+
+    name: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    group_by: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_aggregate(self) -> bool:
+        return bool(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A whole-batch expectation by its Great Expectations type, such as `expect_column_mean_to_be_between`."""
+
+    type: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Everything declared about one stream and its way into the warehouse."""
+
+    name: str
+    stream: Stream
+    rules: tuple[Rule, ...] = ()
+    masters: tuple[Master, ...] = ()
+    measures: Mapping[str, str] = field(default_factory=dict)  # by name, SQL over fields and `master.column`
+    mart: tuple[MartTable, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    sensitive: frozenset[str] = frozenset()
+    schedule: str = "on_arrival"
+    deadline: timedelta = timedelta(seconds=30)
+    grace: timedelta = timedelta(days=7)
+    file: Path | None = None
