@@ -31,13 +31,13 @@ from bench.data import DataSet, Draw
 from bench.measured import RESULTS, keep, machine, median, progress
 from bench.page_cache import PAGE, Flags, PageCache, bytes_read
 from etl import settings as configuration
-from etl.adapters.pages.run import Run
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.view import MasterPages
-from etl.adapters.pages.writer import data_file
 from etl.enrich.batch import build, join_batch
 from etl.enrich.join import SemiStreamJoin
 from etl.errors import FrontstageError
+from etl.masters.pages.runs.run import Run
+from etl.masters.pages.runs.writer import data_file
+from etl.masters.pages.store import PageStore
+from etl.masters.pages.view import MasterPages
 
 _HISTORY_BATCH = 500_000
 Pages = npt.NDArray[np.int64]

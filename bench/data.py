@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 
 from bench.measured import progress
 from etl.adapters import postgres
-from etl.adapters.pages.publish import Publisher
-from etl.adapters.pages.source import Snapshot
-from etl.adapters.pages.store import PageStore
+from etl.masters.pages.publish import Publisher
+from etl.masters.pages.store import PageStore
+from etl.masters.source import Snapshot
 from etl.stack.generate.zipf import BoundedZipf
 
 KEY = "customer_id"

@@ -35,14 +35,14 @@ from bench.data import KEY, DataSet, Draw, chunks, customers
 from bench.measured import RESULTS, keep, machine, median, progress
 from bench.page_cache import PageCache, bytes_read
 from etl import settings as configuration
-from etl.adapters.delta_ports import pin_delta
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.writer import data_file
-from etl.adapters.postgres_ports import exported_snapshot
 from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import build, join_batch
 from etl.enrich.join import SemiStreamJoin
 from etl.errors import FrontstageError
+from etl.masters.delta.reader import pin_delta
+from etl.masters.pages.runs.writer import data_file
+from etl.masters.pages.store import PageStore
+from etl.masters.postgres.reader import exported_snapshot
 from etl.settings import Settings
 from etl.stack.postgres import embedded_postgres
 

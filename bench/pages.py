@@ -27,11 +27,11 @@ import pyarrow.compute as pc
 from bench import pages_postgres
 from bench.measured import RESULTS, keep, machine, progress, target
 from etl import settings as configuration
-from etl.adapters.pages.compact import compact
-from etl.adapters.pages.publish import Publisher
-from etl.adapters.pages.source import Changes, Snapshot
-from etl.adapters.pages.store import PageStore
 from etl.errors import FrontstageError
+from etl.masters.pages.compact import compact
+from etl.masters.pages.publish import Publisher
+from etl.masters.pages.store import PageStore
+from etl.masters.source import Changes, Snapshot
 from etl.settings import Settings
 
 BATCH_ROWS = 131_072

@@ -15,9 +15,9 @@ import numpy as np
 from bench.data import KEY, DataSet
 from bench.measured import progress
 from etl.adapters import postgres
-from etl.adapters.pages.publish import Publisher
-from etl.adapters.pages.store import PageStore
-from etl.adapters.postgres_master import PostgresMaster
+from etl.masters.pages.publish import Publisher
+from etl.masters.pages.store import PageStore
+from etl.masters.postgres.source import PostgresMaster
 from etl.settings import Settings
 from etl.stack.postgres import embedded_postgres
 

@@ -21,8 +21,8 @@ RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=30)}  # outlasts someb
 def care(work: str, master: str) -> dict[str, Any]:
     """Do one thing for one master; a terminal error fails the task for good, any other is retried."""
     from etl import settings
-    from etl.adapters.master_care import ReadDirectly, do
     from etl.errors import TerminalError
+    from etl.masters.maintenance import ReadDirectly, do
     from etl.stack import postgres
 
     context: Any = get_current_context()

@@ -13,8 +13,8 @@ from etl import settings as configuration
 from etl.settings import Settings
 
 if TYPE_CHECKING:
-    from etl.adapters.explanation import Explanation
     from etl.adapters.ledger import BatchRecord
+    from etl.masters.explanation import Explanation
 
 _BATCHES = 5
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -29,7 +29,8 @@ def explain(
 ) -> None:
     """Show what the joins may use, what reading masters costs on this machine, and which join that makes best."""
     from etl import cli
-    from etl.adapters import explanation, ledger
+    from etl.adapters import ledger
+    from etl.masters import explanation
     from warehouse import contract
 
     own, masters = configuration.load(), contract.load().masters

@@ -17,7 +17,7 @@ from etl.console import Teller
 from etl.settings import Settings
 
 if TYPE_CHECKING:
-    from etl.adapters.master_standing import Standing
+    from etl.masters.status import Standing
     from warehouse.contract import Master
 
 app = typer.Typer(help="Publish master data as pages, keep them fresh and small.", no_args_is_help=True)
@@ -29,26 +29,26 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Ma
 @app.command()
 def publish(names: Names = None) -> None:
     """Read masters whole and publish them as a new version; batches go on with the old one meanwhile."""
-    from etl.adapters import master_care
+    from etl.masters import maintenance
 
     own, masters = _wanted(names)
     with Teller() as teller, source_database(own) as dsn:
         for master in masters:
             teller.doing(f"publishing {master.name}")
-            brought = master_care.publish(own, dsn, master, _Progress(teller, master.name))
+            brought = maintenance.publish(own, dsn, master, _Progress(teller, master.name))
             teller.say(brought.sentence)
 
 
 @app.command()
 def refresh(names: Names = None) -> None:
     """Bring masters up to what is committed now; publishes whole the first time and when it must."""
-    from etl.adapters import master_care
+    from etl.masters import maintenance
 
     own, masters = _wanted(names)
     with Teller() as teller, source_database(own) as dsn:
         for master in masters:
             teller.doing(f"refreshing {master.name}")
-            brought = master_care.refresh(own, dsn, master, teller.say, _Progress(teller, master.name))
+            brought = maintenance.refresh(own, dsn, master, teller.say, _Progress(teller, master.name))
             teller.say(brought.sentence)
 
 
@@ -58,15 +58,15 @@ def compact(
     force: Annotated[bool, typer.Option("--force", help="Also when few rows have changed.")] = False,
 ) -> None:
     """Fold what changed into a new base when that is due, then remove versions nobody needs."""
-    from etl.adapters import master_care
-    from etl.adapters.pages.errors import NothingPublished
+    from etl.masters import maintenance
+    from etl.masters.pages.errors import NothingPublished
 
     own, masters = _wanted(names)
     with Teller() as teller:
         for master in masters:
             teller.doing(f"compacting {master.name}")
             try:
-                teller.say(master_care.tidy(own, master, datetime.now(UTC), force=force).sentence)
+                teller.say(maintenance.tidy(own, master, datetime.now(UTC), force=force).sentence)
             except NothingPublished:
                 teller.say(f"{master.name}: nothing is published yet, so there is nothing to compact")
 
@@ -74,8 +74,8 @@ def compact(
 @app.command()
 def status(names: Names = None, as_json: Json = False) -> None:
     """Show every master's version, size and age, what it is read from, and who needs older versions."""
-    from etl.adapters.master_care import ReadDirectly
-    from etl.adapters.master_standing import standing
+    from etl.masters.maintenance import ReadDirectly
+    from etl.masters.status import standing
 
     own = configuration.load()
     if own.master_store != "pages":
@@ -106,7 +106,7 @@ def source_database(own: Settings) -> Iterator[str]:
 
 def _wanted(names: list[str] | None) -> tuple[Settings, tuple[Master, ...]]:
     """The settings and the masters to work on; refused before anything is started."""
-    from etl.adapters.master_care import store_of
+    from etl.masters.maintenance import store_of
 
     own, masters = configuration.load(), _declared(names)
     for master in masters:
@@ -115,7 +115,7 @@ def _wanted(names: list[str] | None) -> tuple[Settings, tuple[Master, ...]]:
 
 
 def _declared(names: list[str] | None) -> tuple[Master, ...]:
-    from etl.adapters.master_care import chosen
+    from etl.masters.maintenance import chosen
     from warehouse import contract
 
     return chosen(contract.load().masters, names or ())

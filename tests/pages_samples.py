@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.adapters.pages.manifest import Manifest
-from etl.adapters.pages.publish import PublishConfig, Publisher
-from etl.adapters.pages.source import Changes, Snapshot
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.writer import PageSize
+from etl.masters.pages.manifest import Manifest
+from etl.masters.pages.publish import PublishConfig, Publisher
+from etl.masters.pages.runs.writer import PageSize
+from etl.masters.pages.store import PageStore
+from etl.masters.source import Changes, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SMALL = PublishConfig(size=PageSize(page_rows=64, segment_rows=128), sort_bytes=16_384, wait_s=0.0)

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from etl.adapters.memory import MemoryMaster
-from etl.adapters.pages.publish import PublishConfig, Publisher
-from etl.adapters.pages.source import Snapshot
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.writer import PageSize
+from etl.masters.memory import MemoryMaster
+from etl.masters.pages.publish import PublishConfig, Publisher
+from etl.masters.pages.runs.writer import PageSize
+from etl.masters.pages.store import PageStore
+from etl.masters.source import Snapshot
 from etl.stack.generate.zipf import BoundedZipf
 
 I64 = npt.NDArray[np.int64]

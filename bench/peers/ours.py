@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from etl.adapters.front_stage_keeper import FrontStageKeeper, divided
-from etl.adapters.masters import PagesPlace, PinnedMaster, page_store
-from etl.adapters.pages.store import PageStore
 from etl.enrich.build import uses_front_stage
 from etl.enrich.front_stage import FrontStageConfig
+from etl.masters.front_stage.keeper import FrontStageKeeper, divided
+from etl.masters.masters import PagesPlace, PinnedMaster, page_store
+from etl.masters.pages.store import PageStore
 from etl.spark.engine_notes import MasterNotes, collector
 from etl.spark.enrich import EnrichPlan, MasterJoin, enrich
 from warehouse.contract import Master

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from etl.adapters.front_stage_keeper import FrontStageKeeper, Kept, divided
-from etl.adapters.masters import Masters, PinnedMaster
 from etl.enrich.build import uses_front_stage
 from etl.enrich.front_stage import FrontStageConfig
+from etl.masters.front_stage.keeper import FrontStageKeeper, Kept, divided
+from etl.masters.masters import Masters, PinnedMaster
 from etl.model import Say
 from etl.settings import Settings
 from etl.spark.engine_notes import Notes

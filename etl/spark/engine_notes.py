@@ -13,9 +13,9 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from etl.adapters.front_stage_keeper import Kept
 from etl.enrich.learned import Learned, total
 from etl.enrich.step import Metrics
+from etl.masters.front_stage.keeper import Kept
 
 _MANY_PARTS = 16
 

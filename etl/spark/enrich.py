@@ -27,9 +27,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from etl.adapters import front_stage_file
-from etl.adapters.front_stage_file import FrontStageDamaged
-from etl.adapters.masters import PinnedMaster
 from etl.columnar.gather import MasterRows, stable_argsort
 from etl.columnar.keys import same_kind
 from etl.enrich.auto import AutoTactic
@@ -38,6 +35,9 @@ from etl.enrich.build import LOOKUP_TUPLES, uses_front_stage
 from etl.enrich.experience import Experience
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.shared_front import HotRows, SharedFront
+from etl.masters.front_stage import file as front_stage_file
+from etl.masters.front_stage.file import FrontStageDamaged
+from etl.masters.masters import PinnedMaster
 from etl.spark.crossing import packed
 from etl.spark.engine_notes import MasterNotes, Notes
 

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from etl.adapters.delta import Warehouse
 from etl.adapters.ledger import Ledger
-from etl.adapters.masters import PinnedMaster, versions_of
 from etl.ingest import dedupe, landing, parse
+from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import BatchCounts, BatchId, JoinCounts, Say
 from etl.settings import Settings
 from etl.spark.claims import still_waiting, with_claims

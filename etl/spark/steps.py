@@ -22,9 +22,9 @@ from etl.adapters import ledger, postgres
 from etl.adapters.delta import Warehouse, only_writer
 from etl.adapters.gate import Gate
 from etl.adapters.ledger import BatchRecord, Writer
-from etl.adapters.master_wiring import masters_of
 from etl.errors import GateFailed, TerminalError
 from etl.ingest import landing
+from etl.masters.wiring import masters_of
 from etl.model import BatchId, Say, Step
 from etl.report.folder import history, write
 from etl.report.model import Sample

@@ -18,17 +18,17 @@ import pytest
 from deltalake import WriterProperties, write_deltalake
 
 from etl.adapters import postgres
-from etl.adapters.delta_ports import pin_delta
-from etl.adapters.memory import MemoryMaster
-from etl.adapters.pages.compact import compact
-from etl.adapters.pages.publish import PublishConfig, Publisher
-from etl.adapters.pages.source import Changes, Snapshot
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.writer import PageSize
-from etl.adapters.postgres_ports import exported_snapshot
 from etl.columnar.errors import KeyTypeMismatch
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
 from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
+from etl.masters.delta.reader import pin_delta
+from etl.masters.memory import MemoryMaster
+from etl.masters.pages.compact import compact
+from etl.masters.pages.publish import PublishConfig, Publisher
+from etl.masters.pages.runs.writer import PageSize
+from etl.masters.pages.store import PageStore
+from etl.masters.postgres.reader import exported_snapshot
+from etl.masters.source import Changes, Snapshot
 
 PAGE_ROWS = 64
 

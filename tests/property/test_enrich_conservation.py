@@ -13,7 +13,6 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from etl.adapters.memory import MemoryMaster
 from etl.enrich.auto import AutoTactic
 from etl.enrich.cost import MasterProfile, UnitCosts
 from etl.enrich.experience import Experience
@@ -27,6 +26,7 @@ from etl.enrich.shedding import SHED_POLICIES, SheddingConfig, ShedLog
 from etl.enrich.sizing import Sizes
 from etl.enrich.step import Step
 from etl.enrich.tactic import Tactic
+from etl.masters.memory import MemoryMaster
 
 BUDGET = 16 * 1024
 KEYS: dict[str, Callable[[int], object]] = {

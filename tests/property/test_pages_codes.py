@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import example, given, settings
 
-from etl.adapters.pages import codes
+from etl.masters import key_codec
 
 integers = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 texts = st.text(st.sampled_from("\0\x01aé"), max_size=5)
@@ -27,7 +27,7 @@ def as_bytes(key: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_codes_of_several_columns_order_and_differ_as_the_keys_do(keys: list[tuple[Any, ...]]) -> None:
     types = [pa.int64(), pa.string(), pa.binary(), pa.int32() if not keys else pa.int64()]
     columns = [pa.array([key[place] for key in keys], types[place]) for place in range(4)]
-    made = codes.of_columns(columns).to_pylist()
+    made = key_codec.of_columns(columns).to_pylist()
     by_code = sorted(range(len(keys)), key=lambda row: made[row])
     by_key = sorted(range(len(keys)), key=lambda row: as_bytes(keys[row]))
     assert [keys[row] for row in by_code] == [keys[row] for row in by_key]
@@ -40,8 +40,8 @@ def test_search_finds_what_bisect_finds(lists: tuple[list[Any], list[Any]]) -> N
     known, wanted = sorted(lists[0]), lists[1]
     code_type = pa.binary() if any(isinstance(key, bytes) for key in known + wanted) else pa.int64()
     haystack, needles = pa.array(known, code_type), pa.array(wanted, code_type)
-    assert codes.search(haystack, needles).tolist() == [bisect_left(known, key) for key in wanted]
-    assert codes.search(haystack, needles, "right").tolist() == [bisect_right(known, key) for key in wanted]
+    assert key_codec.search(haystack, needles).tolist() == [bisect_left(known, key) for key in wanted]
+    assert key_codec.search(haystack, needles, "right").tolist() == [bisect_right(known, key) for key in wanted]
 
 
 @settings(deadline=None)
@@ -59,11 +59,11 @@ def test_a_guess_never_changes_what_is_found(steps: list[int], picked: list[int]
     firsts = pa.array(held[::rows])
     lasts = pa.array([held[min(start + rows, len(held)) - 1] for start in range(0, len(held), rows)])
     some = pa.array(sorted({int(held[at % len(held)]) + more for at in picked for more in (0, 1)}), pa.int64())
-    inside, pages = codes.inside(some, firsts, lasts)
+    inside, pages = key_codec.inside(some, firsts, lasts)
     wanted = some.filter(pa.array(inside))
-    guess = codes.counted_up(wanted, firsts, lasts, pages, rows)
-    found = codes.search_near(pa.array(held), wanted, pages * rows, rows, guess)
-    assert found.tolist() == codes.search(pa.array(held), wanted).tolist()
+    guess = key_codec.counted_up(wanted, firsts, lasts, pages, rows)
+    found = key_codec.search_near(pa.array(held), wanted, pages * rows, rows, guess)
+    assert found.tolist() == key_codec.search(pa.array(held), wanted).tolist()
 
 
 @settings(deadline=None)
@@ -72,7 +72,7 @@ def test_many_bytes_are_sorted_as_few_are(keys: list[bytes], shared: bytes, seed
     picked = np.random.default_rng(seed).integers(0, len(keys), 1_500)  # with many repeats, and more than a few
     array = pa.array([shared + keys[place] for place in picked], pa.binary()).slice(7)
     expected = sorted(range(len(array)), key=lambda row: array[row].as_py())
-    assert codes.argsort(array).tolist() == expected
+    assert key_codec.argsort(array).tolist() == expected
 
 
 @settings(deadline=None)
@@ -80,7 +80,7 @@ def test_many_bytes_are_sorted_as_few_are(keys: list[bytes], shared: bytes, seed
 def test_codes_inside_ranges_are_found_with_their_range(edges: set[int], keys: list[int]) -> None:
     ends = sorted(edges)[: len(edges) // 2 * 2]
     ordered = sorted(keys)
-    mask, ranges = codes.inside(*[pa.array(part, pa.int64()) for part in (ordered, ends[::2], ends[1::2])])
+    mask, ranges = key_codec.inside(*[pa.array(part, pa.int64()) for part in (ordered, ends[::2], ends[1::2])])
     pairs = list(zip(ends[::2], ends[1::2], strict=True))
     expected = [[place for place, (low, high) in enumerate(pairs) if low <= key <= high] for key in ordered]
     assert mask.tolist() == [bool(hit) for hit in expected]
@@ -91,9 +91,9 @@ def test_codes_inside_ranges_are_found_with_their_range(edges: set[int], keys: l
 @given(st.one_of(st.lists(integers), st.lists(binaries)))
 def test_sorting_is_stable_and_repeats_are_seen(keys: list[Any]) -> None:
     array = pa.array(keys, pa.binary() if keys and isinstance(keys[0], bytes) else pa.int64())
-    order = codes.argsort(array)
+    order = key_codec.argsort(array)
     assert order.tolist() == sorted(range(len(keys)), key=lambda row: keys[row])
-    ordered = codes.take(array, order)
-    assert codes.sorted_distinct(array).to_pylist() == sorted(set(keys))
-    assert int(np.count_nonzero(codes.first_of_equals(ordered))) == len(set(keys))
-    assert (codes.first_not_rising(ordered) is None) == (len(set(keys)) == len(keys))
+    ordered = key_codec.take(array, order)
+    assert key_codec.sorted_distinct(array).to_pylist() == sorted(set(keys))
+    assert int(np.count_nonzero(key_codec.first_of_equals(ordered))) == len(set(keys))
+    assert (key_codec.first_not_rising(ordered) is None) == (len(set(keys)) == len(keys))

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from etl.adapters.pages import files
-from etl.adapters.pages.compact import compact
-from etl.adapters.pages.errors import VersionGone
-from etl.adapters.pages.publish import PublishConfig, Publisher
-from etl.adapters.pages.source import Changes, Snapshot
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.view import MasterPages
-from etl.adapters.pages.writer import PageSize
+from etl.masters.pages import files
+from etl.masters.pages.compact import compact
+from etl.masters.pages.errors import VersionGone
+from etl.masters.pages.publish import PublishConfig, Publisher
+from etl.masters.pages.runs.writer import PageSize
+from etl.masters.pages.store import PageStore
+from etl.masters.pages.view import MasterPages
+from etl.masters.source import Changes, Snapshot
 
 pytestmark = pytest.mark.slow
 

@@ -13,12 +13,12 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from etl.adapters.front_stage_file import load
-from etl.adapters.master_care import publish
-from etl.adapters.pages.errors import PageDamaged
-from etl.adapters.postgres_master import PostgresMaster
 from etl.columnar.errors import KeyTypeMismatch
 from etl.enrich.errors import BudgetTooSmall
+from etl.masters.front_stage.file import load
+from etl.masters.maintenance import publish
+from etl.masters.pages.errors import PageDamaged
+from etl.masters.postgres.source import PostgresMaster
 from etl.settings import PROJECT
 from etl.spark import enrich as partition
 from etl.spark.session import send_uncounted
@@ -101,7 +101,7 @@ from etl import settings as configuration
 from etl.spark.session import spark_session
 from bench.peers.ours import Ours
 from tests.pages_samples import publish, table
-from etl.adapters.pages.store import PageStore
+from etl.masters.pages.store import PageStore
 
 home = Path(sys.argv[1])
 publish(PageStore(home / "master"), table(range(5_000)))

@@ -19,7 +19,7 @@ from bench.peers.__main__ import parsed, plan_of, result_of
 from bench.peers.plan import UnknownContender
 from bench.peers.results import grown, ratios, table, targets
 from etl import settings as configuration
-from etl.adapters.pages.writer import data_file
+from etl.masters.pages.runs.writer import data_file
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from etl.adapters import ledger, postgres
-from etl.adapters.master_care import ReadDirectly, UnknownMaster
-from etl.adapters.pages.errors import NothingPublished
-from etl.adapters.pages.store import PageStore
 from etl.cli import app
+from etl.masters.maintenance import ReadDirectly, UnknownMaster
+from etl.masters.pages.errors import NothingPublished
+from etl.masters.pages.store import PageStore
 from etl.model import BatchCounts, BatchId
 from etl.stack.generate import generate_master
 from tests.unit.test_cli import frontstage, one_sentence

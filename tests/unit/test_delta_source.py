@@ -14,14 +14,14 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from etl.adapters.delta_source import DeltaMaster
-from etl.adapters.delta_table import DeltaFilesGone
-from etl.adapters.pages.errors import RepublishNeeded
-from etl.adapters.pages.publish import Publisher
-from etl.adapters.pages.source import Changes
-from etl.adapters.pages.store import PageStore
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
 from etl.errors import MissingPart
+from etl.masters.delta.source import DeltaMaster
+from etl.masters.delta.table import DeltaFilesGone
+from etl.masters.pages.errors import RepublishNeeded
+from etl.masters.pages.publish import Publisher
+from etl.masters.pages.store import PageStore
+from etl.masters.source import Changes
 from tests.delta_samples import commit, customers, logged, mark_deleted, write
 
 

@@ -16,15 +16,15 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
 from etl.adapters import postgres
-from etl.adapters.delta_ports import PinnedDelta, pin_delta
-from etl.adapters.delta_source import DeltaMaster
-from etl.adapters.delta_table import DeltaFilesGone
-from etl.adapters.masters_direct import PostgresMasters
-from etl.adapters.pages.errors import ColumnMismatch, RepublishNeeded
-from etl.adapters.postgres_ports import PinnedTable, exported_snapshot
 from etl.columnar.errors import KeyTypeUnsupported
 from etl.enrich.batch import build, join_batch
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable, SettingsError
+from etl.masters.delta.reader import PinnedDelta, pin_delta
+from etl.masters.delta.source import DeltaMaster
+from etl.masters.delta.table import DeltaFilesGone
+from etl.masters.direct import PostgresMasters
+from etl.masters.pages.errors import ColumnMismatch, RepublishNeeded
+from etl.masters.postgres.reader import PinnedTable, exported_snapshot
 from tests.delta_samples import commit, customers, logged, mark_deleted, write
 from warehouse.contract import Master
 

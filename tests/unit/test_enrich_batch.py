@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.memory import MemoryMaster
 from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
 from etl.enrich.batch import ABSENT, BatchBudget, BatchResult, build, join_batch
 from etl.enrich.errors import BudgetTooSmall, DuplicateMasterKey, NullMasterKey, PortMissing, UnknownChoice
+from etl.masters.memory import MemoryMaster
 
 BUDGET = 256 * 1024
 

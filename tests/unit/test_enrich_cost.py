@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.memory import MemoryMaster
 from etl.enrich.auto import AutoTactic, prices
 from etl.enrich.batch import build, join_batch
 from etl.enrich.cost import (
@@ -32,6 +31,7 @@ from etl.enrich.join import SemiStreamJoin
 from etl.enrich.mesh import MeshConfig, MeshJoin
 from etl.enrich.sizing import Sizes, pending_for, size_hybrid, size_inlj, size_mesh
 from etl.enrich.step import Cost, Metrics
+from etl.masters.memory import MemoryMaster
 
 ROWS, PAGE_ROWS, CAPACITY, PAGES_PER_STEP = 4_000, 40, 800, 5
 PROFILE = MasterProfile(page_count=ROWS // PAGE_ROWS, page_rows=PAGE_ROWS, row_bytes=60)

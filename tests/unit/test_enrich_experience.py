@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.memory import MemoryMaster
 from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import build, join_batch
 from etl.enrich.cost import UnitCosts
 from etl.enrich.experience import Experience, Known, TacticName
+from etl.masters.memory import MemoryMaster
 
 Prices = Mapping[TacticName, float]
 TACTICS: tuple[TacticName, ...] = ("inlj", "hybridjoin", "meshjoin")

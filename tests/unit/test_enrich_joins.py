@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.memory import MemoryMaster
 from etl.columnar.errors import KeyTypeMismatch
 from etl.columnar.keys import encode
 from etl.enrich.batch import JOINS, SHED, BatchBudget, build, join_batch
@@ -20,6 +19,7 @@ from etl.enrich.join import SemiStreamJoin
 from etl.enrich.mesh import MeshConfig, MeshJoin
 from etl.enrich.step import Metrics
 from etl.errors import MasterUnavailable
+from etl.masters.memory import MemoryMaster
 
 BUDGET = 256 * 1024
 

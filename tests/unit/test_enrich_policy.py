@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.memory import MemoryMaster
 from etl.columnar.keys import encode
 from etl.columnar.sketch import CountMinSketch
 from etl.enrich.batch import join_batch
 from etl.enrich.front_stage import FrontStage, FrontStageConfig
 from etl.enrich.inlj import IndexNestedLoop
 from etl.enrich.join import SemiStreamJoin
+from etl.masters.memory import MemoryMaster
 
 ROWS, BATCH = 20_000, 2_000
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.memory import MemoryMaster
 from etl.columnar.keys import encode
 from etl.enrich.batch import SHED, BatchBudget, build, join_batch
 from etl.enrich.errors import UnknownChoice
@@ -17,6 +16,7 @@ from etl.enrich.join import SemiStreamJoin
 from etl.enrich.pending import PendingTuples
 from etl.enrich.shedding import SheddingConfig, ShedLog, measure
 from etl.enrich.step import StreamTuples
+from etl.masters.memory import MemoryMaster
 
 ROWS, PAGE_ROWS = 8_000, 20
 

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.pages.compact import compact
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.view import MasterPages
 from etl.enrich.batch import JOINS, build
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.step import Step
+from etl.masters.pages.compact import compact
+from etl.masters.pages.store import PageStore
+from etl.masters.pages.view import MasterPages
 from tests.pages_samples import NOW, publish, refresh, table
 
 KEYS = np.random.default_rng(7).integers(0, 1_200, 4_000)

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from etl import settings as configuration
-from etl.adapters import explanation, master_care, postgres
-from etl.adapters.front_stage_keeper import divided
-from etl.adapters.master_care import ReadDirectly, UnknownMaster
-from etl.adapters.master_standing import standing
-from etl.adapters.master_wiring import masters_of
-from etl.adapters.masters import page_store
-from etl.adapters.pages.store import PageStore
+from etl.adapters import postgres
 from etl.enrich.auto import AutoTactic
 from etl.enrich.build import build
+from etl.masters import explanation, maintenance
+from etl.masters.front_stage.keeper import divided
+from etl.masters.maintenance import ReadDirectly, UnknownMaster
+from etl.masters.masters import page_store
+from etl.masters.pages.store import PageStore
+from etl.masters.status import standing
+from etl.masters.wiring import masters_of
 from etl.settings import Settings
 from etl.spark.enrich import EnrichPlan
 from warehouse import contract
@@ -63,7 +64,7 @@ def quiet(_: str) -> None:
 
 def test_publishing_reads_all_rows_and_tells_how_many_so_far(own: Settings, database: str) -> None:
     seen: list[int] = []
-    brought = master_care.publish(own, database, CUSTOMER, seen.append)
+    brought = maintenance.publish(own, database, CUSTOMER, seen.append)
     assert (brought.rows, brought.version, brought.whole, brought.changed) == (3000, 1, True, None)
     assert seen == sorted(seen)
     assert seen[-1] == 3000
@@ -72,20 +73,20 @@ def test_publishing_reads_all_rows_and_tells_how_many_so_far(own: Settings, data
 
 def test_the_first_refresh_publishes_and_says_so_and_the_next_reads_only_changes(own: Settings, database: str) -> None:
     said: list[str] = []
-    assert master_care.refresh(own, database, CUSTOMER, said.append).whole
+    assert maintenance.refresh(own, database, CUSTOMER, said.append).whole
     assert "for the first time" in said[0]
     run(database, "update master.customers set market_segment = 'none' where customer_id <= 7")
     run(database, "delete from master.customers where customer_id = 3000")
-    brought = master_care.refresh(own, database, CUSTOMER, said.append)
+    brought = maintenance.refresh(own, database, CUSTOMER, said.append)
     assert (brought.whole, brought.changed, brought.rows) == (False, 8, 2999)
     assert "8 rows named as changed" in brought.sentence
 
 
 def test_a_refresh_that_cannot_follow_publishes_whole_and_says_why(own: Settings, database: str) -> None:
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     run(database, "truncate master.customers")
     said: list[str] = []
-    brought = master_care.refresh(own, database, CUSTOMER, said.append)
+    brought = maintenance.refresh(own, database, CUSTOMER, said.append)
     assert (brought.whole, brought.rows) == (True, 0)
     assert "truncated or changed in bulk" in said[0]
 
@@ -94,16 +95,16 @@ def test_a_refresh_that_cannot_follow_publishes_whole_and_says_why(own: Settings
 
 
 def changed_often(own: Settings, database: str, times: int) -> None:
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     for number in range(times):
         run(database, f"update master.customers set name = 'n{number}' where customer_id = {number + 1}")
-        master_care.refresh(own, database, CUSTOMER, quiet)
+        maintenance.refresh(own, database, CUSTOMER, quiet)
 
 
 def test_few_changes_are_folded_only_when_forced(own: Settings, database: str) -> None:
     changed_often(own, database, 1)
-    assert master_care.tidy(own, CUSTOMER, NOW).folded == 0
-    tidied = master_care.tidy(own, CUSTOMER, NOW, force=True)
+    assert maintenance.tidy(own, CUSTOMER, NOW).folded == 0
+    tidied = maintenance.tidy(own, CUSTOMER, NOW, force=True)
     assert (tidied.folded, store(own).manifest().overlays) == (1, ())
     with store(own).open() as view:
         assert view.page_count() > 0
@@ -111,11 +112,11 @@ def test_few_changes_are_folded_only_when_forced(own: Settings, database: str) -
 
 
 def test_many_changes_are_folded_when_due(own: Settings, database: str) -> None:
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     run(database, "update master.customers set name = 'new' where customer_id <= 400")
-    master_care.refresh(own, database, CUSTOMER, quiet)
+    maintenance.refresh(own, database, CUSTOMER, quiet)
     assert standing(own, CUSTOMER, NOW).compaction_due
-    assert master_care.tidy(own, CUSTOMER, NOW).folded == 1
+    assert maintenance.tidy(own, CUSTOMER, NOW).folded == 1
     assert not standing(own, CUSTOMER, NOW).compaction_due
 
 
@@ -123,7 +124,7 @@ def test_old_versions_go_unless_somebody_has_pinned_them_lately(own: Settings, d
     changed_often(own, database, 4)
     store(own).pin("batch 1", NOW, 1)
     store(own).pin("batch 0", NOW - timedelta(days=3), 2)
-    tidied = master_care.tidy(own, CUSTOMER, NOW)
+    tidied = maintenance.tidy(own, CUSTOMER, NOW)
     assert tidied.removed_versions == (2, 3), "1 is pinned, the pin on 2 is of a dead batch"
     assert store(own).versions() == [1, 4, 5]
 
@@ -143,11 +144,11 @@ def test_a_batch_that_is_done_does_not_fail_because_somebody_publishes(own: Sett
 def test_the_change_log_keeps_what_the_oldest_kept_version_has_not_read(own: Settings, database: str) -> None:
     changed_often(own, database, 3)
     before = log_size(database)
-    pruned = master_care.prune(own, database, CUSTOMER, NOW)
+    pruned = maintenance.prune(own, database, CUSTOMER, NOW)
     assert log_size(database) == before - pruned == 3, "version 1 is still kept, three changes came after it"
-    master_care.tidy(own, CUSTOMER, NOW)
-    assert master_care.prune(own, database, CUSTOMER, NOW) == 2, "now version 3 is the oldest"
-    assert not master_care.refresh(own, database, CUSTOMER, quiet).whole, "the log still serves us"
+    maintenance.tidy(own, CUSTOMER, NOW)
+    assert maintenance.prune(own, database, CUSTOMER, NOW) == 2, "now version 3 is the oldest"
+    assert not maintenance.refresh(own, database, CUSTOMER, quiet).whole, "the log still serves us"
 
 
 @pytest.mark.parametrize(
@@ -156,22 +157,22 @@ def test_the_change_log_keeps_what_the_oldest_kept_version_has_not_read(own: Set
 def test_a_position_that_is_not_of_this_history_prunes_nothing(
     own: Settings, database: str, elsewhere: dict[str, str]
 ) -> None:
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     here, far = store(own).manifest(), {**elsewhere, "snapshot": "900000000:900000000:"}
     with store(own).writing(0.0):
         store(own).commit(replace(here, version=2, position={**here.position, **far}))
     store(own).collect(NOW, keep=1)
     before = log_size(database)
-    assert (master_care.prune(own, database, CUSTOMER, NOW), log_size(database)) == (0, before)
-    assert master_care.refresh(own, database, CUSTOMER, quiet).whole, "such a version cannot be followed"
-    assert not master_care.refresh(own, database, CUSTOMER, quiet).whole, "from now on changes are followed again"
+    assert (maintenance.prune(own, database, CUSTOMER, NOW), log_size(database)) == (0, before)
+    assert maintenance.refresh(own, database, CUSTOMER, quiet).whole, "such a version cannot be followed"
+    assert not maintenance.refresh(own, database, CUSTOMER, quiet).whole, "from now on changes are followed again"
 
 
 def test_a_log_that_nobody_here_reads_does_not_grow_for_ever(own: Settings, database: str) -> None:
     direct = own.model_copy(update={"master_store": "postgres"})
     run(database, "update master.change_log set changed_at = now() - interval '25 hours'")
     run(database, "update master.customers set name = 'new' where customer_id <= 5")
-    assert master_care.prune(direct, database, CUSTOMER, datetime.now(UTC)) == 3000
+    assert maintenance.prune(direct, database, CUSTOMER, datetime.now(UTC)) == 3000
     assert log_size(database) == 5, "another site may follow the table: what is new stays a day"
 
 
@@ -180,9 +181,9 @@ def test_a_log_that_nobody_here_reads_does_not_grow_for_ever(own: Settings, data
 
 def test_a_master_stands_with_its_versions_pins_and_overlays(own: Settings, database: str) -> None:
     assert not standing(own, CUSTOMER, NOW).as_json()["published"]
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     run(database, "delete from master.customers where customer_id = 1")
-    master_care.refresh(own, database, CUSTOMER, quiet)
+    maintenance.refresh(own, database, CUSTOMER, quiet)
     store(own).pin("batch 7", NOW, 1)
     told = standing(own, CUSTOMER, datetime.now(UTC) + timedelta(hours=1)).as_json()
     assert (told["version"], told["rows"], told["versions"]) == (2, 2999, [1, 2])
@@ -194,23 +195,23 @@ def test_a_master_stands_with_its_versions_pins_and_overlays(own: Settings, data
 
 
 def test_a_damaged_manifest_is_part_of_the_standing(own: Settings, database: str) -> None:
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     (own.master_pages / CUSTOMER.name / "versions" / "00000001.json").write_text("{}")
     assert "manifest 00000001.json is damaged" in str(standing(own, CUSTOMER, NOW).trouble)
 
 
 def test_an_unknown_master_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(UnknownMaster, match=r"'clients' is not a master; .* customer, product"):
-        master_care.chosen([CUSTOMER, PRODUCT], ["product", "clients"])
-    assert master_care.chosen([CUSTOMER, PRODUCT], ["product", "product"]) == (PRODUCT,)
-    assert master_care.chosen([CUSTOMER, PRODUCT], []) == (CUSTOMER, PRODUCT)
+        maintenance.chosen([CUSTOMER, PRODUCT], ["product", "clients"])
+    assert maintenance.chosen([CUSTOMER, PRODUCT], ["product", "product"]) == (PRODUCT,)
+    assert maintenance.chosen([CUSTOMER, PRODUCT], []) == (CUSTOMER, PRODUCT)
 
 
 @pytest.mark.parametrize("work", ["publish", "refresh", "compact"])
 def test_nothing_is_published_where_masters_are_read_directly(own: Settings, work: str) -> None:
     direct = own.model_copy(update={"master_store": "postgres"})
     with pytest.raises(ReadDirectly, match="read directly from postgres"):
-        master_care.do(direct, lambda: "", work, "customer", quiet)
+        maintenance.do(direct, lambda: "", work, "customer", quiet)
     assert not own.master_pages.exists()
 
 
@@ -219,7 +220,7 @@ def test_nothing_is_published_where_masters_are_read_directly(own: Settings, wor
 
 @pytest.mark.parametrize("tactic", ["auto", "cinlj", "chybridjoin", "meshjoin"])
 def test_the_memory_that_is_explained_is_the_memory_the_joins_get(own: Settings, database: str, tactic: Any) -> None:
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     mine = own.model_copy(update={"tactic": tactic})
     with store(own).open() as ports:
         told = explanation.explain(mine, 2, "customer", ports, tuples=2000)
@@ -236,7 +237,7 @@ def test_the_memory_that_is_explained_is_the_memory_the_joins_get(own: Settings,
 
 
 def test_real_keys_are_priced_as_many_as_were_asked_for(own: Settings, database: str) -> None:
-    master_care.publish(own, database, CUSTOMER)
+    maintenance.publish(own, database, CUSTOMER)
     with store(own).open() as ports:
         told = explanation.explain(own, 2, "customer", ports, tuples=900, keys=300)
         everyone = explanation.explain(own, 2, "customer", ports, tuples=900, keys=900_000)
@@ -247,7 +248,7 @@ def test_real_keys_are_priced_as_many_as_were_asked_for(own: Settings, database:
 
 
 def test_an_empty_master_is_explained_too(own: Settings, database: str) -> None:
-    master_care.publish(own, database, PRODUCT)
+    maintenance.publish(own, database, PRODUCT)
     with store(own, PRODUCT).open() as ports:
         told = explanation.explain(own, 2, "product", ports)
     assert (told.rows, told.choice.keys, told.front_rows) == (0, 0, 0)

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from etl.adapters.pages import files
-from etl.adapters.pages.compact import compact
-from etl.adapters.pages.errors import PageDamaged
-from etl.adapters.pages.store import PageStore
+from etl.masters.pages import files
+from etl.masters.pages.compact import compact
+from etl.masters.pages.errors import PageDamaged
+from etl.masters.pages.store import PageStore
 from tests.pages_samples import NOW, SMALL, contents, files_of, publish, refresh, row, table
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from etl.adapters.pages import manifest as manifests
-from etl.adapters.pages.errors import (
+from etl.errors import TerminalError
+from etl.masters.pages import manifest as manifests
+from etl.masters.pages.errors import (
     FormatTooNew,
     ManifestDamaged,
     NothingPublished,
@@ -20,8 +21,7 @@ from etl.adapters.pages.errors import (
     RunMissing,
     RunTruncated,
 )
-from etl.adapters.pages.store import PageStore
-from etl.errors import TerminalError
+from etl.masters.pages.store import PageStore
 from tests.pages_samples import contents, publish, refresh, row, table
 
 ROWS = 400

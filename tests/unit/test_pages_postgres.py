@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters import postgres
-from etl.adapters.pages.errors import ColumnMismatch, RepublishNeeded
-from etl.adapters.pages.manifest import Manifest
-from etl.adapters.pages.publish import Publisher
-from etl.adapters.pages.store import PageStore
-from etl.adapters.postgres_master import PostgresMaster, prune_change_log
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable
+from etl.masters.pages.errors import ColumnMismatch, RepublishNeeded
+from etl.masters.pages.manifest import Manifest
+from etl.masters.pages.publish import Publisher
+from etl.masters.pages.store import PageStore
+from etl.masters.postgres.source import PostgresMaster, prune_change_log
 from etl.settings import load
 from etl.stack.postgres import embedded_postgres
 

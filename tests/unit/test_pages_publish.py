@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.pages.errors import (
+from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
+from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
+from etl.errors import FrontstageError, SettingsError
+from etl.masters.pages.errors import (
     ColumnMismatch,
     ColumnUnsupported,
     ContradictoryChange,
     KeysOutOfOrder,
     PositionMismatch,
 )
-from etl.adapters.pages.publish import PublishConfig, Publisher
-from etl.adapters.pages.sorting import sorted_tables
-from etl.adapters.pages.source import Changes, Snapshot
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.writer import PageSize
-from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
-from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
-from etl.errors import FrontstageError, SettingsError
+from etl.masters.pages.publish import PublishConfig, Publisher
+from etl.masters.pages.runs.sorting import sorted_tables
+from etl.masters.pages.runs.writer import PageSize
+from etl.masters.pages.store import PageStore
+from etl.masters.source import Changes, Snapshot
 from tests.pages_samples import SCHEMA, SMALL, contents, files_of, publish, publisher, refresh, row, table
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from etl.adapters.pages import compact as compaction
-from etl.adapters.pages.compact import CompactWhen, compact
-from etl.adapters.pages.errors import ColumnMismatch, StoreBusy, VersionGone
-from etl.adapters.pages.source import Snapshot
-from etl.adapters.pages.store import PageStore
+from etl.masters.pages import compact as compaction
+from etl.masters.pages.compact import CompactWhen, compact
+from etl.masters.pages.errors import ColumnMismatch, StoreBusy, VersionGone
+from etl.masters.pages.store import PageStore
+from etl.masters.source import Snapshot
 from tests.pages_samples import NOW, SMALL, contents, files_of, publish, publisher, refresh, row, table
 
 
@@ -49,8 +49,8 @@ def test_versions_open_anywhere_or_pinned_are_not_collected(store: PageStore) ->
 
 READER = """
 import sys
-from etl.adapters.pages.source import Snapshot
-from etl.adapters.pages.store import PageStore
+from etl.masters.source import Snapshot
+from etl.masters.pages.store import PageStore
 view = PageStore(sys.argv[1]).open()
 print(view.version, flush=True)
 sys.stdin.read()

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.adapters.pages import verified
-from etl.adapters.pages.errors import PageDamaged
-from etl.adapters.pages.run import Run
-from etl.adapters.pages.store import PageStore
+from etl.masters.pages.errors import PageDamaged
+from etl.masters.pages.runs import verified
+from etl.masters.pages.runs.run import Run
+from etl.masters.pages.store import PageStore
 from tests.pages_samples import publish, table
 
 

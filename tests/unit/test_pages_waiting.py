@@ -9,15 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from etl.adapters.pages import waiting
-from etl.adapters.pages.errors import PageDamaged
-from etl.adapters.pages.store import PageStore
-from etl.adapters.pages.waiting import done_by_many
+from etl.masters.pages import parallel
+from etl.masters.pages.errors import PageDamaged
+from etl.masters.pages.parallel import parallel_map
+from etl.masters.pages.store import PageStore
 from tests.pages_samples import publish, refresh, table
 
 
 def test_quick_work_stays_in_this_thread() -> None:
-    assert set(done_by_many(lambda _: threading.get_ident(), range(50), lambda _: 1_000)) == {threading.get_ident()}
+    assert set(parallel_map(lambda _: threading.get_ident(), range(50), lambda _: 1_000)) == {threading.get_ident()}
 
 
 def test_once_work_is_slow_the_waits_overlap_and_the_order_stays() -> None:
@@ -26,13 +26,13 @@ def test_once_work_is_slow_the_waits_overlap_and_the_order_stays() -> None:
         return number
 
     began = time.perf_counter()
-    assert done_by_many(slow, range(17), lambda _: 1) == list(range(17))
+    assert parallel_map(slow, range(17), lambda _: 1) == list(range(17))
     assert time.perf_counter() - began < 17 * 0.05 / 2
 
 
 @pytest.fixture
 def always_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_SLOW_S", -1.0)
+    monkeypatch.setattr(parallel, "_SLOW_S", -1.0)
 
 
 @pytest.mark.usefixtures("always_slow")
@@ -43,7 +43,7 @@ def test_lookups_that_wait_find_the_same_rows(tmp_path: Path) -> None:
     wanted = [*range(-3, 20_010, 3), 5, 6, 9_000]
     with store.open() as view:
         found = view.lookup(pa.array(wanted)).to_pylist()
-    waiting._SLOW_S = 1.0
+    parallel._SLOW_S = 1.0
     with store.open() as view:
         assert found == view.lookup(pa.array(wanted)).to_pylist()
     assert {row["id"] for row in found} >= {5, 9_000, 12} - {6}

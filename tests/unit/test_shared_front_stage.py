@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.adapters import front_stage_file
-from etl.adapters.front_stage_file import Belonging, FrontStageDamaged
-from etl.adapters.front_stage_keeper import FrontStageKeeper
-from etl.adapters.masters import pinned_pages
-from etl.adapters.memory import MemoryMaster
-from etl.adapters.pages.compact import compact
-from etl.adapters.pages.store import PageStore
 from etl.columnar.keys import encode
 from etl.enrich.batch import build, join_batch
 from etl.enrich.front_stage import FrontStageConfig
 from etl.enrich.learned import Learned, Notebook, total
 from etl.enrich.shared_front import HotRows, SharedFront
+from etl.masters.front_stage import file as front_stage_file
+from etl.masters.front_stage.file import Belonging, FrontStageDamaged
+from etl.masters.front_stage.keeper import FrontStageKeeper
+from etl.masters.masters import pinned_pages
+from etl.masters.memory import MemoryMaster
+from etl.masters.pages.compact import compact
+from etl.masters.pages.store import PageStore
 from etl.spark.engine_notes import MasterNotes
 from tests.pages_samples import SCHEMA, publish, refresh, table
 from warehouse.contract import Master

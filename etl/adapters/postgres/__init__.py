@@ -1,0 +1,22 @@
+"""Postgres: connections, statements, COPY and migrations, for everything that stores or reads rows there.
+
+connection   connect, statement, identifier, place     migrations   migrate
+copy         copy_in, copy_out, arrow_types
+"""
+
+from etl.adapters.postgres.connection import Connection, Cursor, connect, identifier, place, statement
+from etl.adapters.postgres.copy import arrow_types, copy_in, copy_out
+from etl.adapters.postgres.migrations import migrate
+
+__all__ = [
+    "Connection",
+    "Cursor",
+    "arrow_types",
+    "connect",
+    "copy_in",
+    "copy_out",
+    "identifier",
+    "migrate",
+    "place",
+    "statement",
+]

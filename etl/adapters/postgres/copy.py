@@ -1,0 +1,81 @@
+"""Arrow tables over COPY: no Python object per row, in either direction."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+from psycopg2 import sql
+
+from etl.adapters.postgres.connection import Connection, identifier
+
+
+def arrow_types(connection: Connection, table: str, columns: Sequence[str]) -> pa.Schema:
+    """The Arrow types of a table's columns."""
+    query = sql.SQL("select {} from {} limit 0").format(
+        sql.SQL(", ").join(map(sql.Identifier, columns)), identifier(table)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        assert cursor.description is not None, "a select describes its columns"
+        return pa.schema([(column.name, _arrow_type(column)) for column in cursor.description])
+
+
+def copy_out(connection: Connection, query: sql.Composable, schema: pa.Schema) -> pa.Table:
+    """The rows of a query as Arrow, through COPY: no Python object per row."""
+    buffer = io.BytesIO()
+    with connection.cursor() as cursor:
+        cursor.copy_expert(sql.SQL("copy ({}) to stdout (format csv)").format(query), buffer)
+    if buffer.tell() == 0:
+        return schema.empty_table()
+    buffer.seek(0)
+    return pyarrow.csv.read_csv(
+        buffer,
+        read_options=pyarrow.csv.ReadOptions(
+            column_names=schema.names, block_size=max(1 << 20, buffer.getbuffer().nbytes)
+        ),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=_readable(schema),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
+            timestamp_parsers=["%Y-%m-%d %H:%M:%S.%f%z", "%Y-%m-%d %H:%M:%S%z", pyarrow.csv.ISO8601],
+        ),
+    ).cast(schema)
+
+
+def copy_in(connection: Connection, table: str, rows: pa.Table) -> int:
+    """Append Arrow rows to a table through COPY; the caller commits."""
+    buffer = io.BytesIO()
+    pyarrow.csv.write_csv(_as_text(rows), buffer, pyarrow.csv.WriteOptions(include_header=False))
+    buffer.seek(0)
+    target = sql.SQL("copy {} ({}) from stdin (format csv)").format(
+        identifier(table), sql.SQL(", ").join(map(sql.Identifier, rows.schema.names))
+    )
+    with connection.cursor() as cursor:
+        cursor.copy_expert(target, buffer)
+    return int(rows.num_rows)
+
+
+def _as_text(rows: pa.Table) -> pa.Table:
+    """CSV has no decimals in Arrow's writer; everything else it writes itself."""
+    fields = [pa.field(field.name, pa.string()) if pa.types.is_decimal(field.type) else field for field in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def _readable(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema}
+
+
+def _arrow_type(column: Any) -> pa.DataType:
+    simple = {
+        16: pa.bool_(), 20: pa.int64(), 21: pa.int16(), 23: pa.int32(), 25: pa.string(), 700: pa.float32(),
+        701: pa.float64(), 1043: pa.string(), 1082: pa.date32(), 1184: pa.timestamp("us", "UTC"),
+    }  # fmt: skip
+    if column.type_code == 1700:
+        return pa.decimal128(column.precision or 38, column.scale or 0)
+    return simple.get(column.type_code, pa.string())

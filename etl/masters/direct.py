@@ -1,0 +1,87 @@
+"""Masters that are read where they are: a Postgres snapshot, or a Delta version, held for one batch.
+
+Postgres forgets a snapshot with the transaction that holds it, so a batch that is repeated reads what is committed by
+then. Delta keeps its versions: a repeated batch finds its pin, as with pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from etl.errors import TerminalError
+from etl.masters.delta.reader import pin_delta
+from etl.masters.masters import PINS_FOR, PinnedMaster, rows_name
+from etl.masters.pins import Pin, Pins
+from etl.masters.postgres.reader import MasterSnapshot, exported_snapshot
+from etl.model import Say
+from warehouse.contract import Master
+
+_FENCES: dict[str, tuple[datetime, pa.Table]] = {}
+"""By table, where its pages begin. Any fences but none give every row once: those of an earlier batch serve a while."""
+
+_FENCES_FOR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresMasters:
+    """Master tables in Postgres, every task inside one exported snapshot."""
+
+    dsn: str = field(repr=False)
+    masters: Sequence[Master]
+    rows_per_query: int
+
+    @contextmanager
+    def pinned(self, owner: str, now: datetime, say: Say) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
+        with exported_snapshot(self.dsn) as snapshot:
+            yield tuple(self._pin(snapshot, master, now) for master in self.masters)
+
+    def _pin(self, snapshot: MasterSnapshot, master: Master, now: datetime) -> PinnedMaster:
+        pinned = snapshot.pin(master.table, [master.key], master.columns, rows_per_query=self.rows_per_query)
+        origin = f"postgres {snapshot.origin} {master.table}"
+        found, fences = _FENCES.get(origin, (now, None))
+        if fences is not None and fences.num_rows and now - found < _FENCES_FOR:
+            pinned = replace(pinned, fences=fences)
+        else:
+            pinned = snapshot.with_fences(pinned)
+            assert pinned.fences is not None, "fences were just found"
+            _FENCES[origin] = now, pinned.fences
+        rows_id = rows_name(f"{origin}:{pinned.version}", pinned.schema)
+        return PinnedMaster(master, pinned.version, rows_id, pinned.schema, pinned)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaMasters:
+    """Master tables in Delta, at the version that was newest when the batch first began."""
+
+    masters: Sequence[Master]
+    path_of: Callable[[Master], Path]
+    pins: Path
+
+    @contextmanager
+    def pinned(self, owner: str, now: datetime, say: Say) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
+        with ExitStack() as ends:
+            yield tuple(self._pin(master, owner, now, ends) for master in self.masters)
+
+    def _pin(self, master: Master, owner: str, now: datetime, ends: ExitStack) -> PinnedMaster:
+        pins = Pins(self.pins / master.name)
+        earlier = pins.of(owner)
+        kept = earlier.version if earlier is not None and now - earlier.since < PINS_FOR else None
+        pinned = pin_delta(self.path_of(master), [master.key], master.columns, version=kept)
+        pins.put(Pin(owner, pinned.version, now))
+        ends.push(_unless_repeatable(pins, owner))
+        rows_id = rows_name(f"delta {pinned.table_id}:{pinned.version}", pinned.schema)
+        return PinnedMaster(master, pinned.version, rows_id, pinned.schema, pinned)
+
+
+def _unless_repeatable(pins: Pins, owner: str) -> Callable[..., None]:
+    def end(_kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if error is None or isinstance(error, TerminalError):
+            pins.drop(owner)
+
+    return end

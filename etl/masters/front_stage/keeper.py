@@ -1,0 +1,154 @@
+"""Keeps one master's front stage between batches: in the driver's memory, and in the file that workers map.
+
+    before a batch   keeper.ready(ports, rows_id, schema)    the rows are those of the pinned version, or are read again
+    in the batch     workers map the file, note what they wanted
+    after it         keeper.learn(notes, ports)              the policy admits and evicts; the file is written anew
+
+Whatever is in doubt is thrown away or read again: a damaged file, rows of a version whose changes cannot be told. The
+frequencies survive a new version of the master, because the stream has not changed with it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.columnar.keys import I64, encode, match_rows, to_contiguous
+from etl.enrich.build import LOOKUP_FRONT_SHARE, uses_front_stage
+from etl.enrich.front_stage import FrontStage, FrontStageConfig
+from etl.enrich.learned import Learned
+from etl.enrich.shared_front import HotRows
+from etl.masters.front_stage import file as front_stage_file
+from etl.masters.front_stage.file import Belonging, FrontStageDamaged
+
+_WORTH_WRITING = 0.002  # of the rows: with fewer new ones the file of the last batch does as well
+
+
+def divided(budget_bytes: int, masters: int, tactic: str) -> tuple[int, int]:
+    """The budget's parts for each of so many masters: the front stage all workers share, and one worker's join."""
+    front = int(budget_bytes * LOOKUP_FRONT_SHARE) if uses_front_stage(tactic) else 0
+    return front // masters, (budget_bytes - front) // masters
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A front stage after a batch: what it holds, who came and went, and which rows were stale and read again."""
+
+    rows: int
+    bytes: int
+    admitted: int
+    evicted: int
+    reread: int
+
+    def as_json(self) -> dict[str, int]:
+        return asdict(self)
+
+
+class FrontStageKeeper:
+    """One per master and process; the file outlives both."""
+
+    def __init__(self, path: Path, config: FrontStageConfig) -> None:
+        self.path, self.config = path, config
+        self._front = FrontStage(config)
+        self._belongs: Belonging | None = None
+        self._written: Belonging | None = None
+        self._file: os.stat_result | None = None  # as it was left
+        self._unwritten = 0
+        self._reread = 0  # rows of other versions, since `learn` last told
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held in the driver."""
+        return self._front.nbytes
+
+    def __len__(self) -> int:
+        return len(self._front)
+
+    def ready(self, ports: Any, rows_id: str, schema: pa.Schema) -> Path | None:
+        """The file to map at this version of the master; None while nothing has been learned."""
+        now = Belonging(rows_id, tuple(getattr(ports, "parts", ())))
+        if self._belongs is None:
+            self._recover()
+        if self._belongs is not None and self._belongs != now:
+            self._follow(ports, self._belongs, now, schema)
+        self._belongs = now
+        self._write()
+        return self.path if len(self._front) else None
+
+    def learn(self, learned: Learned, ports: Any) -> Kept:
+        """Let the policy look at what the workers saw, and write the rows for the next batch."""
+        keys = encode(learned.keys)
+        inside = self._front.recall(keys, learned.counts, learned.tuples)
+        missing = np.flatnonzero(~inside)
+        before = replace(self._front.counts)
+        if len(missing):
+            rows = ports.lookup(learned.keys.take(pa.array(missing)))
+            self._admit(rows, learned.keys.take(pa.array(missing)), learned.counts[missing])
+        admitted = self._front.counts.admissions - before.admissions
+        evicted = self._front.counts.evictions - before.evictions
+        self._unwritten += admitted
+        if self._unwritten > _WORTH_WRITING * len(self._front):
+            self._written = None
+        self._write()
+        reread, self._reread = self._reread, 0
+        return Kept(len(self._front), self._front.nbytes, admitted, evicted, reread)
+
+    def _admit(self, rows: pa.Table, keys: pa.Array, counts: I64) -> None:
+        place = match_rows(encode(keys), encode(rows.column(0)))
+        assert (place >= 0).all(), "a lookup gives rows of the keys it was asked for"
+        self._front.learn(rows, counts[place])
+
+    def _recover(self) -> None:
+        """What an earlier process left; nothing, when that cannot be trusted."""
+        try:
+            hot, belongs = front_stage_file.load(self.path, verify=True)
+        except (FileNotFoundError, FrontStageDamaged, pa.ArrowInvalid):
+            self.path.unlink(missing_ok=True)
+            return
+        self._front.learn(hot.rows, hot.frequency)
+        self._belongs = belongs
+
+    def _follow(self, ports: Any, before: Belonging, now: Belonging, schema: pa.Schema) -> None:
+        """Bring the rows to another version: those that changed, or all where that cannot be told."""
+        saved = self._front.content()
+        if before.rows_id == now.rows_id or saved is None:
+            return
+        rows, frequency = saved
+        keys = to_contiguous(rows.column(0))
+        if keys.type != schema.types[0]:  # keys of another type are other keys
+            self._front = FrontStage(self.config)
+            return
+        alike = rows.schema.names == schema.names and rows.schema.types == schema.types
+        touched = ports.touched(keys, before.parts) if alike and before.parts and hasattr(ports, "touched") else None
+        if touched is None:
+            self._front = FrontStage(self.config)
+            changed, counts = keys, frequency
+        else:
+            changed, counts = keys.filter(pa.array(touched)), frequency[touched]
+            self._front.invalidate(encode(changed))
+        self._reread += len(changed)
+        if len(changed):
+            self._admit(ports.lookup(changed), changed, counts)
+
+    def _write(self) -> None:
+        if self._belongs is None or (self._belongs == self._written and self._in_place()):
+            return
+        saved = self._front.content()
+        if saved is None:
+            return
+        front_stage_file.save(self.path, HotRows.of(*saved), self._belongs)
+        self._written, self._unwritten, self._file = self._belongs, 0, self.path.stat()
+
+    def _in_place(self) -> bool:
+        """Whether the file is the one that was written: somebody may have removed or replaced it."""
+        try:
+            now = self.path.stat()
+        except FileNotFoundError:
+            return False
+        made = self._file
+        return made is not None and os.path.samestat(now, made) and now.st_mtime_ns == made.st_mtime_ns

@@ -1,0 +1,151 @@
+"""Master data for one batch: every master pinned at one version, however it is stored.
+
+    driver   masters.pinned(batch) ── brings the store up to what is committed now, pins a version of every master
+                │ PinnedMaster: picklable, travels with the plan
+    workers  pinned.open() ── the three ports of the joins, all workers at the same version
+
+A batch that is repeated finds the pin it made before and sees the same master rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from etl.errors import TerminalError
+from etl.masters.pages.errors import NothingPublished, RepublishNeeded, StoreBusy
+from etl.masters.pages.manifest import Manifest
+from etl.masters.pages.publish import Publisher
+from etl.masters.pages.store import PageStore
+from etl.masters.pages.view import MasterPages
+from etl.masters.source import MasterSource
+from etl.model import Say
+from warehouse.contract import Master
+
+PINS_FOR = timedelta(days=2)
+"""Older pins are taken for those of dead batches."""
+
+
+class Place(Protocol):
+    """Where one version of a master is read; travels to workers."""
+
+    def open(self) -> AbstractContextManager[Any]:
+        """The ports, for as long as the block lasts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedMaster:
+    """A master at one version: all a worker needs to read it."""
+
+    master: Master
+    version: int  # what the ledger records; equal numbers mean equal rows
+    rows_id: str  # names the rows across stores: what caches of rows go by
+    schema: pa.Schema
+    place: Place
+
+    def open(self) -> AbstractContextManager[Any]:
+        return self.place.open()
+
+
+def rows_name(origin: str, schema: pa.Schema) -> str:
+    """A name for rows: equal names mean rows of one origin with the same columns."""
+    columns = schema.to_string(show_field_metadata=False, show_schema_metadata=False)
+    return f"{origin} {hashlib.blake2b(columns.encode(), digest_size=8).hexdigest()}"
+
+
+class Masters(Protocol):
+    """One kind of store."""
+
+    def pinned(self, owner: str, now: datetime, say: Say) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
+        """Every master at what is committed now, or at what this owner pinned before."""
+        ...
+
+
+_STORES: dict[Path, PageStore] = {}
+"""One per process: a store remembers which pages it has verified."""
+
+
+def page_store(root: Path) -> PageStore:
+    """This process's store under a root."""
+    return _STORES.setdefault(root, PageStore(root))
+
+
+@dataclass(frozen=True, slots=True)
+class PagesPlace:
+    """One version in a store of master pages."""
+
+    root: Path
+    number: int
+    columns: tuple[str, ...]
+
+    def open(self) -> AbstractContextManager[MasterPages]:
+        return page_store(self.root).open(self.number, columns=self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class PagesMasters:
+    """Masters published as pages; brought up to date from their source before every batch."""
+
+    root: Path
+    masters: Sequence[Master]
+    source_of: Callable[[Master], MasterSource]
+
+    @contextmanager
+    def pinned(self, owner: str, now: datetime, say: Say) -> Iterator[tuple[PinnedMaster, ...]]:
+        with ExitStack() as pins:
+            yield tuple(self._pin(master, owner, now, say, pins) for master in self.masters)
+
+    def _pin(self, master: Master, owner: str, now: datetime, say: Say, pins: ExitStack) -> PinnedMaster:
+        store = page_store(self.root / master.name)
+        if store.pins.of(owner) is None:
+            self.bring_up(master, say)
+        number = store.pin(owner, now)
+        pins.push(_unless_repeatable(store, owner, now))
+        return pinned_pages(store, master, number)
+
+    def bring_up(self, master: Master, say: Say) -> Manifest:
+        """The store at what is committed in the source now: published whole the first time, and when it has to be."""
+        store, source = page_store(self.root / master.name), self.source_of(master)
+        publisher = Publisher(store)
+        try:
+            return publisher.refresh_from(source)
+        except NothingPublished:
+            say(f"publishing master {master.name} for the first time")
+        except RepublishNeeded as needed:
+            say(f"{needed}: done now")
+        manifest = publisher.publish_from(source)
+        say(f"master {master.name}: {manifest.rows:,} rows published as version {manifest.version}")
+        return manifest
+
+
+def pinned_pages(store: PageStore, master: Master, number: int) -> PinnedMaster:
+    """A version in pages, as workers need it."""
+    with store.open(number, columns=master.columns) as view:
+        place = PagesPlace(store.root, number, master.columns)
+        rows_id = rows_name(" ".join(view.parts), view.schema)  # runs never change, and their names never come again
+        return PinnedMaster(master, view.rows_version, rows_id, view.schema, place)
+
+
+def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[..., None]:
+    """Gives the pin up when the work is done or can never be; keeps it when the batch may be tried again."""
+
+    def end(_kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if error is None or isinstance(error, TerminalError):
+            store.unpin(owner)
+            with suppress(StoreBusy):  # somebody publishes: the next batch collects
+                store.collect(now, pins_for=PINS_FOR, wait_s=0.0)
+
+    return end
+
+
+def versions_of(pinned: Iterable[PinnedMaster]) -> dict[str, int]:
+    """The version of every master, by name; what the ledger records."""
+    return {one.master.name: one.version for one in pinned}

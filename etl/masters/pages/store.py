@@ -1,0 +1,201 @@
+"""The store of one master: its versions, who needs them, and what may be removed.
+
+    versions/00000001.json … 00000007.json      the highest number is in force
+    commit     write aside → sync → rename to the next number → sync the folder
+    open       open the manifest, lock it shared, see that it still has its name
+    collect    lock a manifest exclusively, see that no pin names it, remove it; then remove runs nobody names
+
+Two rules make crashes harmless: a manifest gets its name only after all it names is on disk and was read back,
+and a file is removed only after no manifest names it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from etl.masters.pages import files, manifest
+from etl.masters.pages.errors import NothingPublished, StoreBusy, VersionGone
+from etl.masters.pages.manifest import Manifest
+from etl.masters.pages.runs.run import Run, open_run
+from etl.masters.pages.view import MasterPages
+from etl.masters.pins import Pin, Pins
+
+SORTING = "sorting-"
+"""How folders of spilled rows are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collection removed."""
+
+    versions: tuple[int, ...]
+    files: int
+    bytes: int
+
+
+class PageStore:
+    """Everything under one root. Cheap to make; keep one per process, it remembers what it has verified."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+        self.name = self.root.name
+        self.runs, self._versions = self.root / "runs", self.root / "versions"
+        self.pins = Pins(self.root / "pins")
+        self._open_runs: dict[str, Run] = {}
+
+    # --- versions
+
+    def versions(self) -> list[int]:
+        """The versions that exist, oldest first."""
+        if not self._versions.is_dir():
+            return []
+        return sorted(int(path.stem) for path in self._versions.glob("[0-9]*.json"))
+
+    def current(self) -> int | None:
+        """The version in force, if any."""
+        return max(self.versions(), default=None)
+
+    def manifest(self, version: int | None = None) -> Manifest:
+        """What a version consists of; the current one unless told."""
+        number, data, release = self._hold(version)
+        release()
+        return manifest.parse(self.name, self._path(number).name, data)
+
+    def commit(self, new: Manifest) -> Manifest:
+        """Put a version in force. The caller holds `writing()` and has checked the runs."""
+        self._versions.mkdir(parents=True, exist_ok=True)
+        assert new.version == (self.current() or 0) + 1, "versions are numbered one after the other"
+        files.write_durably(self._path(new.version), new.to_bytes())
+        return new
+
+    def _path(self, version: int) -> Path:
+        return self._versions / f"{version:08d}.json"
+
+    # --- readers
+
+    def open(
+        self, version: int | None = None, *, columns: Sequence[str] | None = None, random_access: bool = False
+    ) -> MasterPages:
+        """The reader of a version (the current one unless told), which exists until the reader is closed.
+
+        `columns` leaves out what is not needed. `random_access` tells the kernel not to read ahead: better when
+        the master is far larger than memory and only looked up, worse for scans.
+        """
+        number, data, release = self._hold(version)
+        try:
+            found = manifest.parse(self.name, self._path(number).name, data)
+            runs = {entry.name: self._open_runs.get(entry.name) for entry in found.runs}
+            for entry in found.runs:
+                runs[entry.name] = runs[entry.name] or open_run(
+                    self.runs, entry, found.shape, random_access=random_access
+                )
+            opened = [run for run in runs.values() if run is not None]
+            self._open_runs = {run.entry.name: run for run in opened}
+            return MasterPages(found, opened, release, columns)
+        except BaseException:
+            release()
+            raise
+
+    def _hold(self, version: int | None) -> tuple[int, bytes, Callable[[], None]]:
+        """Number and bytes of a manifest that cannot be collected until `release` is called."""
+        while True:
+            number = self.current() if version is None else version
+            if number is None:
+                raise NothingPublished(self.name)
+            held = self._try_hold(self._path(number))
+            if held is not None:
+                return number, *held
+            if version is not None:
+                raise VersionGone(self.name, version)
+
+    def _try_hold(self, path: Path) -> tuple[bytes, Callable[[], None]] | None:
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return None
+        # Blocks only while somebody decides whether to collect this very version.
+        if not files.acquire(file.fileno(), shared=True, wait_s=30.0) or os.fstat(file.fileno()).st_nlink == 0:
+            file.close()
+            return None
+        return file.read(), file.close
+
+    # --- pins
+
+    def pin(self, owner: str, now: datetime, version: int | None = None) -> int:
+        """Keep a version for an owner until `unpin`. An owner keeps the pin it has: a retry sees the same rows."""
+        earlier = self.pins.of(owner)
+        if earlier is not None:
+            return earlier.version
+        number, _, release = self._hold(version)
+        try:
+            self.pins.put(Pin(owner, number, now))
+        finally:
+            release()
+        return number
+
+    def unpin(self, owner: str) -> None:
+        """The owner no longer needs its version."""
+        self.pins.drop(owner)
+
+    # --- writers
+
+    @contextmanager
+    def writing(self, wait_s: float) -> Iterator[None]:
+        """Be the only one who commits or collects."""
+        with files.locked(self.root / "writer.lock", wait_s=wait_s) as obtained:
+            if not obtained:
+                raise StoreBusy(self.name, wait_s)
+            self.runs.mkdir(parents=True, exist_ok=True)
+            yield
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """Keep files that no manifest names yet from being collected."""
+        self.runs.mkdir(parents=True, exist_ok=True)
+        with files.locked(self.root / "building.lock", shared=True, wait_s=30.0):
+            yield
+
+    def collect(
+        self, now: datetime, *, keep: int = 2, pins_for: timedelta | None = None, wait_s: float = 30.0
+    ) -> Collected:
+        """Remove versions nobody needs: not among the `keep` newest, not open anywhere, not pinned.
+
+        Pins older than `pins_for` count no more: their owners are taken for dead.
+        """
+        with self.writing(wait_s):
+            for pin in self.pins.all():
+                if pins_for is not None and now - pin.since > pins_for:
+                    self.pins.drop(pin.owner)
+            for folder in self.root.glob(f"{SORTING}*"):  # of a publisher that crashed: we are the only one now
+                shutil.rmtree(folder, ignore_errors=True)
+            removed = tuple(number for number in self.versions()[: -max(1, keep)] if self._remove_version(number))
+            with files.locked(self.root / "building.lock") as alone:
+                count, size = self._remove_unnamed() if alone else (0, 0)
+        return Collected(removed, count, size)
+
+    def _remove_version(self, version: int) -> bool:
+        path = self._path(version)
+        with path.open("r+b") as file:
+            if not files.acquire(file.fileno(), shared=False):
+                return False
+            if any(pin.version == version for pin in self.pins.all()):
+                return False
+            files.remove(path)
+            return True
+
+    def _remove_unnamed(self) -> tuple[int, int]:
+        if self._versions.is_dir():
+            files.sync_folder(self._versions)  # a manifest must not come back after its files are gone
+        named = {run.name for number in self.versions() for run in self.manifest(number).runs}
+        count = size = 0
+        for path in sorted(self.runs.iterdir()):
+            if path.name.lstrip(".").split(".")[0] not in named:
+                count, size = count + 1, size + path.stat().st_size
+                files.remove(path)
+        return count, size
