@@ -29,7 +29,7 @@ from etl.adapters import postgres
 from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
 from etl.masters.source import Snapshot
-from etl.stack.generate.zipf import BoundedZipf
+from etl.samples.zipf import BoundedZipf
 
 KEY = "customer_id"
 _CHUNK = 262_144

@@ -35,9 +35,9 @@ from bench.data import KEY, DataSet, Draw, chunks, customers
 from bench.measured import RESULTS, keep, machine, median, progress
 from bench.page_cache import PageCache, bytes_read
 from etl import settings as configuration
-from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import build, join_batch
 from etl.enrich.join import SemiStreamJoin
+from etl.enrich.planning.auto import AutoTactic
 from etl.errors import FrontstageError
 from etl.masters.delta.reader import pin_delta
 from etl.masters.pages.runs.writer import data_file
@@ -96,7 +96,7 @@ def pages(data: DataSet) -> Iterator[Store]:
     with PageStore(store.root).open() as view:
         cache = PageCache([data_file(store.runs, run.entry.name) for run in view.runs])
         try:
-            yield Store("pages", view, lambda: _told(cache))
+            yield Store("pages", view, lambda: _drop_cached(cache))
         finally:
             cache.close()
 
@@ -127,12 +127,12 @@ def in_delta(data: DataSet) -> Iterator[Store]:
     with pin_delta(path, [KEY]).open() as ports:
         cache = PageCache(sorted(path.glob("*.parquet")))
         try:
-            yield Store("delta", ports, lambda: _told(cache))
+            yield Store("delta", ports, lambda: _drop_cached(cache))
         finally:
             cache.close()
 
 
-def _told(cache: PageCache) -> None:
+def _drop_cached(cache: PageCache) -> None:
     """Drops what the kernel has cached, and says so when it did not let go."""
     stayed = cache.drop()
     if stayed > cache.pages // 100:

@@ -55,7 +55,7 @@ def conditions(notes: Mapping[str, str]) -> str:
 def transport(rows: list[dict[str, Any]], known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
     """What of `auto`'s time is moving rows, which no join could save: the same way, with nobody joining."""
 
-    def told(name: str) -> str:
+    def seconds_of(name: str) -> str:
         found = []
         for row in rows:
             own = known.get(("auto", row["batch"], row["zipf"]))
@@ -66,21 +66,21 @@ def transport(rows: list[dict[str, Any]], known: Mapping[tuple[str, int, float],
 
     return (
         "`identity` is `mapInArrow` as Spark comes. Our session turns off what Spark does there for every single row "
-        f"(it adds up the bytes of all columns), and identity in it takes, Zipf 1: {told('identity-tuned')}. It moves "
-        "thin orders both ways; a join has to send rows as wide as the joined ones back. Rows of that width moved "
-        f"in our session with no join at all: {told('transport')}."
+        f"(it adds up the bytes of all columns), and identity in it takes, Zipf 1: {seconds_of('identity-tuned')}. It "
+        "moves thin orders both ways; a join has to send rows as wide as the joined ones back. Rows of that width "
+        f"moved in our session with no join at all: {seconds_of('transport')}."
     )
 
 
 def between(known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
     """What our joins do after a batch: not in their seconds, but in the way of the next batch."""
-    told = "; ".join(
+    listed = "; ".join(
         f"{batch:,} orders, Zipf {zipf:g}: {row['between_s']:.3f} s"
         for (name, batch, zipf), row in sorted(known.items())
         if name == "auto" and "between_s" in row
     )
     words = "After a batch, and not in the seconds above, the front stage of `auto` learns and is written anew"
-    return f"{words}: {told or 'not timed in this run'}."
+    return f"{words}: {listed or 'not timed in this run'}."
 
 
 def shortfall(result: Result, known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:

@@ -13,22 +13,22 @@ _COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#e09f3e", "#6a4c93", "#4d4d4d", "#
 _PANELS = {"cost": "in cost units (the same on every machine)", "time": "in time (on this machine)"}
 
 
-def draw(figure: str, told: Sequence[Spec], folder: Path) -> Path:
-    """Writes the plot of a figure, which is told in up to two units."""
+def draw(figure: str, drawn: Sequence[Spec], folder: Path) -> Path:
+    """Writes the plot of a figure, which is drawn in up to two units."""
     import vl_convert  # starts a JavaScript engine: only when something is drawn
 
-    svg: str = vl_convert.vegalite_to_svg(spec(figure, told), allowed_base_urls=[])
+    svg: str = vl_convert.vegalite_to_svg(spec(figure, drawn), allowed_base_urls=[])
     file = folder / f"figure-{figure}.svg"
     file.write_text(svg + "\n")
     return file
 
 
-def spec(figure: str, told: Sequence[Spec]) -> Spec:
+def spec(figure: str, drawn: Sequence[Spec]) -> Spec:
     """Both panels side by side under one title."""
-    title = next((one["title"] for one in told if one["unit"] == "cost"), told[0]["title"])
+    title = next((one["title"] for one in drawn if one["unit"] == "cost"), drawn[0]["title"])
     return {
         "title": {"text": textwrap.wrap(f"{figure}  {title}", 105), "anchor": "start", "fontSize": 14, "offset": 12},
-        "hconcat": [_panel(one) for one in told],
+        "hconcat": [_panel(one) for one in drawn],
         "spacing": 36,
         "background": "white",
         "padding": 12,

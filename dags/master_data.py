@@ -22,14 +22,14 @@ def care(work: str, master: str) -> dict[str, Any]:
     """Do one thing for one master; a terminal error fails the task for good, any other is retried."""
     from etl import settings
     from etl.errors import TerminalError
-    from etl.masters.maintenance import ReadDirectly, do
+    from etl.masters.maintenance import ReadDirectly, run
     from etl.stack import postgres
 
     context: Any = get_current_context()
     context["master"] = master  # what Airflow's pages call this task
     try:
         own, whole = settings.load(), work == "refresh" and context["params"]["publish"]
-        return do(own, lambda: postgres.dsn(own), "publish" if whole else work, master)
+        return run(own, lambda: postgres.dsn(own), "publish" if whole else work, master)
     except ReadDirectly as error:
         raise AirflowSkipException(str(error)) from None
     except TerminalError as error:

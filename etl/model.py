@@ -20,7 +20,7 @@ BatchState = Literal["staged", "passed", "held", "released", "loaded"]
 Step = Literal["ingest_enrich", "validate", "load", "report"]
 """The visible steps of a run, in their order."""
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 """How a step tells what it did, a sentence at a time."""
 
 _RETRIES_PER_SEQUENCE = 1_000_000

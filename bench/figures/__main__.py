@@ -20,7 +20,7 @@ from bench.figures.result import Draft, Figure
 from bench.figures.runs import Setting
 from bench.figures.workload import Masters
 from bench.measured import keep, machine
-from etl.console import Teller
+from etl.cli.console import Console
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 FIGURES: dict[str, Callable[[Setting], Draft | list[Figure]]] = {
@@ -56,7 +56,7 @@ def chosen(text: str) -> list[str]:
 def regenerate(name: str, setting: Setting) -> list[Figure]:
     """A figure in cost units and in time."""
     made = FIGURES[name](setting)
-    return made.told() if isinstance(made, Draft) else made
+    return made.in_units() if isinstance(made, Draft) else made
 
 
 def store(results: Path, rows: int, figures: list[Figure], seconds: dict[str, float]) -> dict[str, Any]:
@@ -82,12 +82,12 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     figures: list[Figure] = []
     seconds: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="figures-") as scratch, Teller() as teller:
+    with tempfile.TemporaryDirectory(prefix="figures-") as scratch, Console() as console:
         setting = Setting(options.rows, Masters(Path(scratch)))
-        teller.doing(f"publishing R, {options.rows:,} rows")
+        console.doing(f"publishing R, {options.rows:,} rows")
         setting.master()
         for number, name in enumerate(options.only, 1):
-            teller.doing(f"figure {name} ({number} of {len(options.only)})")
+            console.doing(f"figure {name} ({number} of {len(options.only)})")
             began = time.perf_counter()
             made = regenerate(name, setting)
             seconds[name] = round(time.perf_counter() - began, 1)
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
             whole = store(options.results, options.rows, figures, seconds)
             plots.draw(name, [f for f in whole["figures"] if f["figure"] == name], options.results)
             marks = ", ".join(f"{figure.unit} {'holds' if figure.holds else 'differs'}" for figure in made)
-            teller.say(f"{name:3} {made[0].title} ({marks}; {seconds[name]:.0f} s)")
+            console.say(f"{name:3} {made[0].title} ({marks}; {seconds[name]:.0f} s)")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from bench.figures.measure import Measured, Run, TimedMaster
 from bench.figures.result import NAMES, Curves, Draft, Ratios, Unit, best_hits, over, why_front
 from bench.figures.runs import FOUR, Setting, join, warmed
 from bench.figures.workload import I64, ROW_BYTES, Master, Stream, drifting, zipf
-from etl.enrich.cost import MasterProfile
+from etl.enrich.planning.cost import MasterProfile
 
 SHARES = (0.01, 0.10)
 TIMES = (1, 20)

@@ -14,10 +14,10 @@ from bench.figures.result import NAMES, Draft, Figure, Ratios, Unit, best_hits, 
 from bench.figures.runs import FOUR, Setting, join, steady, warm_front
 from bench.figures.workload import FirstPages, probabilities, zipf
 from etl.columnar.keys import I64
-from etl.enrich.calibrate import measure_units
-from etl.enrich.cost import PerTuple, UnitCosts, hit_ratio, hybrid_cost, inlj_cost, mesh_cost, passing
-from etl.enrich.front_stage import FrontStage, FrontStageConfig
-from etl.enrich.sizing import FRONT_SHARE
+from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
+from etl.enrich.planning.calibrate import measure_units
+from etl.enrich.planning.cost import PerTuple, UnitCosts, hit_ratio, hybrid_cost, inlj_cost, mesh_cost, passing
+from etl.enrich.planning.sizing import FRONT_SHARE
 from etl.enrich.step import Cost
 
 SHARES = (0.02, 0.05, 0.10, 0.15, 0.20, 0.30, 0.50, 0.75)

@@ -4,8 +4,9 @@
                                        │
     a turn: the tactic has answered as many tuples as may wait in it. Warm-up and measurement are given in turns.
 
-Cost units are pages read in order. The other weights are those of `etl.enrich.cost.UnitCosts` against such a page, and
-every step of a scan costs half a page more, as in `etl/enrich/sizing.py`. They are the same on every machine.
+Cost units are pages read in order. The other weights are those of `etl.enrich.planning.cost.UnitCosts` against such
+a page, and every step of a scan costs half a page more, as in `etl/enrich/planning/sizing.py`. They are the same on
+every machine.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.figures.workload import F64, I64, Master, Stream
-from etl.enrich.cost import UnitCosts
 from etl.enrich.join import SemiStreamJoin
+from etl.enrich.planning.cost import UnitCosts
 from etl.enrich.step import Cost, Metrics, Step
 
 T = TypeVar("T")

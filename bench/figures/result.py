@@ -13,10 +13,10 @@ import numpy as np
 
 from bench.figures.measure import UNITS as UNIT_COSTS
 from bench.figures.measure import Measured
-from etl.enrich.cost import hit_ratio
+from etl.enrich.planning.cost import hit_ratio
 
 Unit = Literal["cost", "time", "disk"]
-UNITS: tuple[Unit, ...] = ("cost", "time")  # those that figures are told in
+UNITS: tuple[Unit, ...] = ("cost", "time")  # in which figures are given
 Ratios = dict[str, float]
 Curves = Mapping[str, Mapping[float, Measured]]
 RATE_LABEL = {"cost": "tuples per cost unit", "time": "tuples per second"}
@@ -50,7 +50,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A figure before it is told in one unit or the other."""
+    """A figure before it is given in one unit or the other."""
 
     figure: str
     x: str
@@ -64,7 +64,7 @@ class Draft:
     y: Mapping[str, str] = field(default_factory=lambda: RATE_LABEL)
     weighable: bool = True  # its counts can be weighed as a disk would
 
-    def told(self) -> list[Figure]:
+    def in_units(self) -> list[Figure]:
         return [self._in(unit) for unit in UNITS]
 
     def _in(self, unit: Unit) -> Figure:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from bench.figures.measure import Measured, Run, TimedMaster
 from bench.figures.workload import ROW_BYTES, FirstPages, Master, Masters, Stream, zipf
 from etl.enrich.build import build
-from etl.enrich.cost import MasterProfile
-from etl.enrich.front_stage import FrontStage, FrontStageConfig
+from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.sizing import FRONT_SHARE
+from etl.enrich.planning.cost import MasterProfile
+from etl.enrich.planning.sizing import FRONT_SHARE
 
 FOUR = ("meshjoin", "cmeshjoin", "hybridjoin", "chybridjoin")
 WARM_TURNS, TURNS = 3.0, 2.0  # a fresh queue swings for a while: tuples that came together leave together

@@ -13,7 +13,7 @@ from bench.figures.measure import Measured, Run, TimedMaster
 from bench.figures.result import NAMES, Draft, Ratios, Unit
 from bench.figures.runs import Setting, join, steady
 from bench.figures.workload import probabilities, zipf
-from etl.enrich.cost import passing
+from etl.enrich.planning.cost import passing
 from etl.enrich.shedding import SheddingConfig, ShedPolicy
 
 MEMORY = 0.02

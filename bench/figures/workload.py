@@ -24,7 +24,7 @@ from etl.masters.pages.publish import PublishConfig, Publisher
 from etl.masters.pages.runs.writer import PageSize
 from etl.masters.pages.store import PageStore
 from etl.masters.source import Snapshot
-from etl.stack.generate.zipf import BoundedZipf
+from etl.samples.zipf import BoundedZipf
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from etl.enrich.build import uses_front_stage
-from etl.enrich.front_stage import FrontStageConfig
+from etl.enrich.front_stage.stage import FrontStageConfig
 from etl.masters.front_stage.keeper import FrontStageKeeper, divided
 from etl.masters.masters import PagesPlace, PinnedMaster, page_store
 from etl.masters.pages.store import PageStore
@@ -58,11 +58,11 @@ class Ours:
 
     def settle(self, tactic: str) -> None:
         """What the pipeline does between batches: the front stage learns what the tasks wanted."""
-        told = self._collector.value.get("master")
-        if told is None:
+        notes = self._collector.value.get("master")
+        if notes is None:
             return
-        self._notes[tactic] = told
-        if (learned := told.learned) is not None:
+        self._notes[tactic] = notes
+        if (learned := notes.learned) is not None:
             with self._pinned.open() as ports:
                 self._keeper(tactic).learn(learned, ports)
 

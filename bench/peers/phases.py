@@ -27,7 +27,7 @@ from bench.data import KEY, customers
 from bench.measured import progress
 from bench.peers.measure import Contender, Expected, Memory, Row, measure
 from bench.peers.plan import MEMORY_SHARE, OURS, PEERS, Plan
-from etl.spark.session import send_uncounted, spark_session
+from etl.spark.session import set_arrow_batch_limit, spark_session
 
 _SENT = 8_192  # rows at a time, as the partition runner sends them
 
@@ -61,7 +61,7 @@ def ours(plan: Plan) -> list[Row]:
     """The transport limit, and every tactic of ours."""
     rows: list[Row] = []
     with spark_session(plan.settings, app_name="bench-ours") as spark:
-        send_uncounted(spark, 0)  # as the pipeline does for batches of this size
+        set_arrow_batch_limit(spark, 0)  # as the pipeline does for batches of this size
         for mover in MOVERS if plan.chosen(("identity",)) else ():
             rows += [measure(spark, plan, mover(), cell, None) for cell in _cells(plan)]
         for name in plan.chosen(OURS):
@@ -73,7 +73,7 @@ def growth(plan: Plan) -> list[Row]:
     """`auto` on the smallest batch, with a small R and with R itself."""
     rows: list[Row] = []
     with spark_session(plan.settings, app_name="bench-growth") as spark:
-        send_uncounted(spark, 0)
+        set_arrow_batch_limit(spark, 0)
         for count in (plan.small_rows, plan.data.rows):
             if count is None:
                 continue

@@ -11,22 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from etl.enrich.auto import AutoTactic, Clock, TacticName, prices
-from etl.enrich.calibrate import measure_units, profile_of
-from etl.enrich.cost import MasterProfile, UnitCosts
 from etl.enrich.errors import PortMissing, UnknownChoice
-from etl.enrich.experience import Experience
-from etl.enrich.front import Front
-from etl.enrich.front_stage import FrontStage, FrontStageConfig
-from etl.enrich.hybrid import HybridConfig, HybridJoin
-from etl.enrich.inlj import IndexNestedLoop, InljConfig
+from etl.enrich.front_stage.policy import POLICIES, PolicyName
+from etl.enrich.front_stage.port import FrontStagePort
+from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.mesh import MeshConfig, MeshJoin
-from etl.enrich.policy import POLICIES, PolicyName
+from etl.enrich.planning.auto import AutoTactic, Clock, TacticName, prices
+from etl.enrich.planning.calibrate import measure_units, profile_of
+from etl.enrich.planning.cost import MasterProfile, UnitCosts
+from etl.enrich.planning.feedback import Feedback
+from etl.enrich.planning.sizing import FRONT_SHARE, Sizes, size_hybrid, size_inlj, size_mesh
 from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
 from etl.enrich.shedding import SheddingConfig
-from etl.enrich.sizing import FRONT_SHARE, Sizes, size_hybrid, size_inlj, size_mesh
-from etl.enrich.tactic import Tactic
+from etl.enrich.tactics.hybrid import HybridConfig, HybridJoin
+from etl.enrich.tactics.inlj import IndexNestedLoop, InljConfig
+from etl.enrich.tactics.mesh import MeshConfig, MeshJoin
+from etl.enrich.tactics.tactic import Tactic
 
 JoinName = Literal["inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto"]
 JOINS: tuple[JoinName, ...] = ("inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto")
@@ -71,7 +71,7 @@ class Options:
     staggered: bool = False  # MESHJOIN takes in tuples a little at every step, as the paper does
     shedding: SheddingConfig | None = None
     units: UnitCosts | None = None  # known unit costs; None: measured, when there is a clock
-    experience: Experience | None = None  # what an earlier `auto` has learned, unit costs and all
+    feedback: Feedback | None = None  # what an earlier `auto` has learned, unit costs and all
     clock: Clock | None = None
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ def assemble(
     sources: Sources,
     budget_bytes: int,
     options: Options,
-    front_stage: Front | None = None,
+    front_stage: FrontStagePort | None = None,
     profile: MasterProfile | None = None,
 ) -> SemiStreamJoin:
     """The join of that name, all its parts within `budget_bytes`. `front_stage`: one that was kept."""
@@ -95,12 +95,12 @@ def assemble(
     profile = profile or profile_of(sources.scan)
     names, cached = _tactics(name, sources), uses_front_stage(name)
     if name == "auto":
-        options = replace(options, experience=options.experience or Experience(_units(sources, options)))
+        options = replace(options, feedback=options.feedback or Feedback(_units(sources, options)))
     sizes = planned(name, names, budget_bytes, profile, options)
     front_bytes = min(size.front_bytes for size in sizes.values())
     make = {tactic: _maker(tactic, sources, sizes[tactic], options) for tactic in names}
     if name == "auto":
-        tactic: Tactic = AutoTactic(make, sizes, profile, options.experience or Experience(), options.clock)
+        tactic: Tactic = AutoTactic(make, sizes, profile, options.feedback or Feedback(), options.clock)
     else:
         tactic = make[names[0]]()
     if cached and front_stage is None and not options.front_elsewhere:
@@ -129,7 +129,7 @@ def planned(
         return sized(options.front_share)
     # One division of the budget has to serve whatever is chosen later: the one that suits the usual choice.
     sizes = sized(max(options.front_share, LOOKUP_FRONT_SHARE))
-    past = options.experience or Experience(options.units or UnitCosts())
+    past = options.feedback or Feedback(options.units or UnitCosts())
     usual = past.of(_USUAL_TUPLES).priced(prices(_USUAL_TUPLES, _USUAL_TUPLES, profile, sizes, past.units))
     return sizes if min(usual, key=lambda tactic: usual[tactic]) == "inlj" else sized(options.front_share)
 
@@ -196,7 +196,7 @@ def build(
     lookup: MasterLookup | None = None,
     scan: MasterScan | None = None,
     index: MasterIndex | None = None,
-    front_stage: Front | None = None,
+    front_stage: FrontStagePort | None = None,
     profile: MasterProfile | None = None,
     options: Options | None = None,
     **turned: object,

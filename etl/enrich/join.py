@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from etl.columnar.keys import I64, encode, to_contiguous, valid
-from etl.enrich.front import Front
-from etl.enrich.front_stage import KNOWN_ABSENT, MISS, STALE
+from etl.enrich.front_stage.port import FrontStagePort
+from etl.enrich.front_stage.stage import KNOWN_ABSENT, MISS, STALE
 from etl.enrich.shedding import SheddingConfig, measure
 from etl.enrich.step import (
     NO_TICKETS,
@@ -38,7 +38,7 @@ from etl.enrich.step import (
     stacked,
 )
 from etl.enrich.stream_buffer import StreamBuffer
-from etl.enrich.tactic import Tactic, Timed
+from etl.enrich.tactics.tactic import Tactic, Timed
 
 
 @dataclass(slots=True)
@@ -59,7 +59,9 @@ class _Round:
 class SemiStreamJoin:
     """Joins offered keys with master rows, step by step."""
 
-    def __init__(self, front_stage: Front | None, tactic: Tactic, shedding: SheddingConfig | None = None) -> None:
+    def __init__(
+        self, front_stage: FrontStagePort | None, tactic: Tactic, shedding: SheddingConfig | None = None
+    ) -> None:
         self.front_stage = front_stage
         self.tactic = tactic
         self.shedding = shedding or SheddingConfig()

@@ -19,7 +19,7 @@ from etl.masters.delta.reader import pin_delta
 from etl.masters.masters import PINS_FOR, PinnedMaster, rows_name
 from etl.masters.pins import Pin, Pins
 from etl.masters.postgres.reader import MasterSnapshot, exported_snapshot
-from etl.model import Say
+from etl.model import Progress
 from warehouse.contract import Master
 
 _FENCES: dict[str, tuple[datetime, pa.Table]] = {}
@@ -37,7 +37,7 @@ class PostgresMasters:
     rows_per_query: int
 
     @contextmanager
-    def pinned(self, owner: str, now: datetime, say: Say) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
+    def pinned(self, owner: str, now: datetime, say: Progress) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
         with exported_snapshot(self.dsn) as snapshot:
             yield tuple(self._pin(snapshot, master, now) for master in self.masters)
 
@@ -64,7 +64,7 @@ class DeltaMasters:
     pins: Path
 
     @contextmanager
-    def pinned(self, owner: str, now: datetime, say: Say) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
+    def pinned(self, owner: str, now: datetime, say: Progress) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
         with ExitStack() as ends:
             yield tuple(self._pin(master, owner, now, ends) for master in self.masters)
 

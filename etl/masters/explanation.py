@@ -21,13 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columnar.keys import encode, to_contiguous
-from etl.enrich.auto import AutoTactic, Choice, Clock, TacticName
 from etl.enrich.build import LOOKUP_TUPLES, JoinName, Options, build, planned
-from etl.enrich.calibrate import measure_units, profile_of
-from etl.enrich.cost import MasterProfile, UnitCosts, pages_touched
-from etl.enrich.front_rows import FrontRows, FrontStageConfig
+from etl.enrich.front_stage.rows import FrontRows, FrontStageConfig
+from etl.enrich.planning.auto import AutoTactic, Choice, Clock, TacticName
+from etl.enrich.planning.calibrate import measure_units, profile_of
+from etl.enrich.planning.cost import MasterProfile, UnitCosts, pages_touched
+from etl.enrich.planning.sizing import Sizes
 from etl.enrich.ports import MasterScan
-from etl.enrich.sizing import Sizes
 from etl.enrich.step import StreamTuples
 from etl.masters.front_stage.keeper import divided
 from etl.masters.masters import page_store

@@ -1,12 +1,12 @@
-"""Care of master pages: what `frontstage master …` and the `master_data` DAG do, as functions that give values.
+"""Maintenance of master pages: what `frontstage master …` and the `master_data` DAG do, as functions.
 
-    publish   all rows of the source ─► a new base                    Brought
-    refresh   what changed ─► an overlay; all rows when it must be    Brought
-    tidy      overlays folded when due, old versions removed          Tidied
-    prune     change-log entries that no kept version needs           how many went
-    do        one of these by its name, for a task of the DAG
+    publish               all rows of the source ─► a new base                    PublishResult
+    refresh               what changed ─► an overlay; all rows when it must be    PublishResult
+    compact_and_collect   overlays folded when due, old versions removed          CompactResult
+    prune                 change-log entries that no kept version needs           their number
+    run                   one of these by its name, for a task of the DAG
 
-All of it is safe while batches run: a store locks itself, and whoever comes second is told to try again.
+All of it is safe while batches run: a store locks itself, and the second writer gets a transient error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from etl.adapters import postgres
 from etl.errors import SettingsError, TerminalError
 from etl.masters.masters import PINS_FOR, PagesMasters, page_store
-from etl.masters.observed_source import RowsSoFar, Watched
+from etl.masters.observed_source import ObservedSource, RowsSoFar
 from etl.masters.pages.compact import CompactWhen, compact
 from etl.masters.pages.errors import VersionGone
 from etl.masters.pages.manifest import Manifest
@@ -30,7 +30,7 @@ from etl.masters.pages.store import PageStore
 from etl.masters.postgres.source import prune_change_log
 from etl.masters.source import Position
 from etl.masters.wiring import source_of
-from etl.model import Say
+from etl.model import Progress
 from etl.settings import Settings
 from warehouse import contract
 from warehouse.contract import Master
@@ -53,7 +53,7 @@ class UnknownMaster(TerminalError):
 
 
 class ReadDirectly(SettingsError):
-    """There are no pages to care for."""
+    """Masters are read directly, so there are no pages to maintain."""
 
     def __init__(self, store: str) -> None:
         super().__init__(store)
@@ -83,7 +83,7 @@ def store_of(settings: Settings, master: Master) -> PageStore:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class PublishResult:
     """A master after publishing or refreshing."""
 
     master: str
@@ -107,34 +107,36 @@ class Brought:
         return f"{self.master}: {news}; version {self.version} has {size}; {took}"
 
 
-def _untold(_rows: int) -> None:
+def _no_progress(_rows: int) -> None:
     """Progress that nobody looks at."""
 
 
-def publish(settings: Settings, dsn: str, master: Master, rows_so_far: RowsSoFar = _untold) -> Brought:
+def publish(settings: Settings, dsn: str, master: Master, rows_so_far: RowsSoFar = _no_progress) -> PublishResult:
     """All rows of the source as a new base."""
     began, store = time.monotonic(), store_of(settings, master)
-    source = Watched(source_of(settings, dsn, master), rows_so_far)
-    return _brought(master, Publisher(store).publish_from(source), source, began)
+    source = ObservedSource(source_of(settings, dsn, master), rows_so_far)
+    return _publish_result(master, Publisher(store).publish_from(source), source, began)
 
 
-def refresh(settings: Settings, dsn: str, master: Master, say: Say, rows_so_far: RowsSoFar = _untold) -> Brought:
+def refresh(
+    settings: Settings, dsn: str, master: Master, say: Progress, rows_so_far: RowsSoFar = _no_progress
+) -> PublishResult:
     """The store at what is committed now. Says why when all rows have to be read."""
     began = time.monotonic()
     store_of(settings, master)
-    source = Watched(source_of(settings, dsn, master), rows_so_far)
-    manifest = PagesMasters(settings.master_pages, [master], lambda _: source).bring_up(master, say)
-    return _brought(master, manifest, source, began)
+    source = ObservedSource(source_of(settings, dsn, master), rows_so_far)
+    manifest = PagesMasters(settings.master_pages, [master], lambda _: source).sync(master, say)
+    return _publish_result(master, manifest, source, began)
 
 
-def _brought(master: Master, manifest: Manifest, source: Watched, began: float) -> Brought:
+def _publish_result(master: Master, manifest: Manifest, source: ObservedSource, began: float) -> PublishResult:
     seconds = round(time.monotonic() - began, 3)
     size = manifest.rows, manifest.size_bytes
-    return Brought(master.name, manifest.version, *size, seconds, source.whole, source.changed)
+    return PublishResult(master.name, manifest.version, *size, seconds, source.whole, source.changed)
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
+class CompactResult:
     """A store after compaction and collection."""
 
     master: str
@@ -154,14 +156,14 @@ class Tidied:
         return f"{self.master}: {folded} (version {self.version}), {removed}"
 
 
-def tidy(settings: Settings, master: Master, now: datetime, *, force: bool = False) -> Tidied:
+def compact_and_collect(settings: Settings, master: Master, now: datetime, *, force: bool = False) -> CompactResult:
     """Fold overlays when they are due or it is forced, then remove what nobody needs."""
     store = store_of(settings, master)
     before = store.manifest()
     after = compact(store) if before.overlays and (force or CompactWhen().due(before)) else before
     removed = store.collect(now, pins_for=PINS_FOR)
     folded = len(before.overlays) if after.base != before.base else 0
-    return Tidied(master.name, after.version, folded, removed.versions, removed.bytes)
+    return CompactResult(master.name, after.version, folded, removed.versions, removed.bytes)
 
 
 def prune(settings: Settings, dsn: str, master: Master, now: datetime) -> int:
@@ -184,19 +186,19 @@ def prune(settings: Settings, dsn: str, master: Master, now: datetime) -> int:
     return 0 if unread is None else prune_change_log(dsn, master.table, {"snapshot": f"{unread + 1}:{unread + 1}:"})
 
 
-def do(settings: Settings, dsn: Callable[[], str], work: str, name: str, say: Say = print) -> dict[str, Any]:
-    """One piece of care by its name, told as plain values that hold no secret."""
+def run(settings: Settings, dsn: Callable[[], str], work: str, name: str, say: Progress = print) -> dict[str, Any]:
+    """Run one of the operations by its name; the result is JSON without secrets."""
     (master,) = chosen(contract.load().masters, [name])
     now = datetime.now(UTC)
-    done: Brought | Tidied
+    done: PublishResult | CompactResult
     if work == "publish":
         done = publish(settings, dsn(), master)
     elif work == "refresh":
         done = refresh(settings, dsn(), master, say)
     elif work == "compact":
-        done = tidy(settings, master, now)
+        done = compact_and_collect(settings, master, now)
     else:
-        assert work == "prune", f"{work} is not a piece of care"
+        assert work == "prune", f"{work} is not an operation"
         pruned = prune(settings, dsn(), master, now)
         say(f"{name}: {pruned:,} entries of the change log are forgotten")
         return {"master": name, "pruned": pruned}

@@ -26,7 +26,7 @@ from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
 from etl.masters.pages.view import MasterPages
 from etl.masters.source import MasterSource
-from etl.model import Say
+from etl.model import Progress
 from warehouse.contract import Master
 
 PINS_FOR = timedelta(days=2)
@@ -64,7 +64,7 @@ def rows_name(origin: str, schema: pa.Schema) -> str:
 class Masters(Protocol):
     """One kind of store."""
 
-    def pinned(self, owner: str, now: datetime, say: Say) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
+    def pinned(self, owner: str, now: datetime, say: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
         """Every master at what is committed now, or at what this owner pinned before."""
         ...
 
@@ -99,19 +99,19 @@ class PagesMasters:
     source_of: Callable[[Master], MasterSource]
 
     @contextmanager
-    def pinned(self, owner: str, now: datetime, say: Say) -> Iterator[tuple[PinnedMaster, ...]]:
+    def pinned(self, owner: str, now: datetime, say: Progress) -> Iterator[tuple[PinnedMaster, ...]]:
         with ExitStack() as pins:
             yield tuple(self._pin(master, owner, now, say, pins) for master in self.masters)
 
-    def _pin(self, master: Master, owner: str, now: datetime, say: Say, pins: ExitStack) -> PinnedMaster:
+    def _pin(self, master: Master, owner: str, now: datetime, say: Progress, pins: ExitStack) -> PinnedMaster:
         store = page_store(self.root / master.name)
         if store.pins.of(owner) is None:
-            self.bring_up(master, say)
+            self.sync(master, say)
         number = store.pin(owner, now)
         pins.push(_unless_repeatable(store, owner, now))
         return pinned_pages(store, master, number)
 
-    def bring_up(self, master: Master, say: Say) -> Manifest:
+    def sync(self, master: Master, say: Progress) -> Manifest:
         """The store at what is committed in the source now: published whole the first time, and when it has to be."""
         store, source = page_store(self.root / master.name), self.source_of(master)
         publisher = Publisher(store)

@@ -14,7 +14,7 @@ RowsSoFar = Callable[[int], None]
 """Told how many rows of a master have been read."""
 
 
-class Watched:
+class ObservedSource:
     """Tells how far the source within has been read, and remembers whether all of it was asked for."""
 
     def __init__(self, source: MasterSource, rows_so_far: RowsSoFar) -> None:

@@ -22,7 +22,7 @@ _SHOWN = ("follow", "snapshot", "quiet_since", "delta_version")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MasterStatus:
     """One master as it is published now."""
 
     master: str
@@ -62,10 +62,10 @@ class Standing:
         }
 
 
-def standing(settings: Settings, master: Master, now: datetime) -> Standing:
+def status(settings: Settings, master: Master, now: datetime) -> MasterStatus:
     """How a master stands. What is wrong with its store is part of the answer."""
     store = store_of(settings, master)
-    bare = Standing(master.name, None, tuple(store.versions()), tuple(store.pins.all()), _disk_bytes(store))
+    bare = MasterStatus(master.name, None, tuple(store.versions()), tuple(store.pins.all()), _disk_bytes(store))
     try:
         found = store.manifest()
     except NothingPublished:

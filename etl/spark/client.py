@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from etl.errors import TerminalError, TransientError
-from etl.model import Say, Step
+from etl.model import Progress, Step
 from etl.settings import Settings
 
 Dsn = Callable[[], str]
@@ -37,7 +37,7 @@ def run_step(
     *,
     batch: str | None = None,
     release: str | None = None,
-    say: Say = print,
+    say: Progress = print,
 ) -> dict[str, Any]:
     """Run one step and return its result; raises `TerminalError` or `TransientError` with the runner's sentence."""
     if answers(settings.runner_socket):
@@ -74,7 +74,7 @@ def count_orders(settings: Settings) -> dict[str, int]:
         return {name: int(count) for name, count in answer.json().items()}
 
 
-def _ask(socket: Path, step: Step, call: dict[str, str | None], say: Say) -> dict[str, Any]:
+def _ask(socket: Path, step: Step, call: dict[str, str | None], say: Progress) -> dict[str, Any]:
     # The runner sends a sign of life every few seconds; silence means that it is gone.
     with (
         _client(socket, timeout=60.0) as client,

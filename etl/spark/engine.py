@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 from etl.enrich.build import uses_front_stage
-from etl.enrich.front_stage import FrontStageConfig
-from etl.masters.front_stage.keeper import FrontStageKeeper, Kept, divided
+from etl.enrich.front_stage.stage import FrontStageConfig
+from etl.masters.front_stage.keeper import FrontStageKeeper, FrontStageStats, divided
 from etl.masters.masters import Masters, PinnedMaster
-from etl.model import Say
+from etl.model import Progress
 from etl.settings import Settings
 from etl.spark.engine_notes import Notes
 from etl.spark.enrich import EnrichPlan, MasterJoin
@@ -32,7 +32,7 @@ class Engine:
     settings: Settings
     folder: Path = field(kw_only=True)  # of the front stages
 
-    def pinned(self, batch: str, now: datetime, say: Say) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
+    def pinned(self, batch: str, now: datetime, say: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
         """Every master at one version, for as long as the block lasts; a repeated batch gets the same."""
         return self.masters.pinned(f"batch {batch}", now, say)
 
@@ -47,7 +47,7 @@ class Engine:
             pages=own.task_pages,
         )
 
-    def learn(self, pinned: Sequence[PinnedMaster], notes: Notes) -> dict[str, Kept]:
+    def learn(self, pinned: Sequence[PinnedMaster], notes: Notes) -> dict[str, FrontStageStats]:
         """Let front stages learn from what the tasks wanted. Tells how each stands then, by master."""
         kept = {}
         for one in pinned:

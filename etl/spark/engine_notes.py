@@ -13,9 +13,9 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from etl.enrich.learned import Learned, total
+from etl.enrich.front_stage.frequencies import KeyFrequencies, total
 from etl.enrich.step import Metrics
-from etl.masters.front_stage.keeper import Kept
+from etl.masters.front_stage.keeper import FrontStageStats
 
 _MANY_PARTS = 16
 
@@ -27,10 +27,10 @@ class MasterNotes:
     metrics: Metrics = field(default_factory=Metrics)
     tactics: Mapping[str, int] = field(default_factory=dict)  # tuples joined, by tactic
     state_bytes: int = 0  # peak memory of the joins, summed over tasks
-    learned_parts: tuple[Learned, ...] = ()  # of tasks, added up when somebody asks
+    learned_parts: tuple[KeyFrequencies, ...] = ()  # of tasks, added up when somebody asks
 
     @property
-    def learned(self) -> Learned | None:
+    def learned(self) -> KeyFrequencies | None:
         """All that tasks have learned."""
         return total(list(self.learned_parts)) if self.learned_parts else None
 
@@ -44,7 +44,7 @@ class MasterNotes:
             state_bytes=max(self.state_bytes, metrics.state_bytes),
         )
 
-    def with_learned(self, learned: Learned | None) -> MasterNotes:
+    def with_learned(self, learned: KeyFrequencies | None) -> MasterNotes:
         return replace(self, learned_parts=() if learned is None else (learned,))
 
     def __add__(self, other: MasterNotes) -> MasterNotes:
@@ -58,7 +58,7 @@ class MasterNotes:
             parts if len(parts) < _MANY_PARTS else (total(list(parts)),),
         )
 
-    def as_json(self, kept: Kept | None = None) -> dict[str, Any]:
+    def as_json(self, kept: FrontStageStats | None = None) -> dict[str, Any]:
         """The counters, for the ledger and the run report; `kept` is how the front stage stands after the batch."""
         counted = self.metrics
         return {

@@ -29,12 +29,12 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from etl.columnar.gather import MasterRows, stable_argsort
 from etl.columnar.keys import same_kind
-from etl.enrich.auto import AutoTactic
 from etl.enrich.batch import ABSENT, SHED, BatchBudget, BatchResult, JoinName, build, join_batch
 from etl.enrich.build import LOOKUP_TUPLES, uses_front_stage
-from etl.enrich.experience import Experience
+from etl.enrich.front_stage.shared import HotRows, SharedFrontStage
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.shared_front import HotRows, SharedFront
+from etl.enrich.planning.auto import AutoTactic
+from etl.enrich.planning.feedback import Feedback
 from etl.masters.front_stage import file as front_stage_file
 from etl.masters.front_stage.file import FrontStageDamaged
 from etl.masters.masters import PinnedMaster
@@ -49,7 +49,7 @@ _SENT_ROWS = 8_192  # a megabyte or so: still in the cores' caches when the JVM 
 _HOT: dict[Path, tuple[str, int, HotRows]] = {}
 """By file, the front stage this worker has mapped: whose rows, and which file exactly."""
 
-_EXPERIENCE: dict[tuple[str, str], Experience] = {}
+_FEEDBACK: dict[tuple[str, str], Feedback] = {}
 """By master and store, what reading costs this worker; measured once, then corrected by every batch."""
 
 
@@ -133,7 +133,7 @@ class _Run:
         self.pinned, self._plan = join.pinned, plan
         ports = opened.enter_context(join.pinned.open())
         self._store = (join.pinned.master.table, type(join.pinned.place).__name__)
-        self._front = SharedFront(_hot(join)) if uses_front_stage(plan.tactic) else None
+        self._front = SharedFrontStage(_hot(join)) if uses_front_stage(plan.tactic) else None
         self.join: SemiStreamJoin = build(
             plan.tactic,
             lookup=ports,
@@ -143,7 +143,7 @@ class _Run:
             front_stage=self._front,
             lookup_tuples=plan.lookup_tuples,
             front_elsewhere=True,
-            experience=_EXPERIENCE.get(self._store),
+            feedback=_FEEDBACK.get(self._store),
             clock=time.perf_counter,
         )
         self._left = BatchBudget(plan.pages, plan.lookups)
@@ -158,8 +158,8 @@ class _Run:
     def notes(self) -> MasterNotes:
         """What the driver should know, once the partition is done."""
         if isinstance(self.join.tactic, AutoTactic):
-            _EXPERIENCE[self._store] = self.join.tactic.experience
-        return self._notes.with_learned(None if self._front is None else self._front.told())
+            _FEEDBACK[self._store] = self.join.tactic.feedback
+        return self._notes.with_learned(None if self._front is None else self._front.snapshot())
 
     def _chosen(self) -> str:
         tactic = self.join.tactic

@@ -21,7 +21,7 @@ from etl.adapters.delta import Warehouse
 from etl.adapters.ledger import Ledger
 from etl.ingest import dedupe, landing, parse
 from etl.masters.masters import PinnedMaster, versions_of
-from etl.model import BatchCounts, BatchId, JoinCounts, Say
+from etl.model import BatchCounts, BatchId, JoinCounts, Progress
 from etl.settings import Settings
 from etl.spark.claims import still_waiting, with_claims
 from etl.spark.crossing import unpacked
@@ -29,7 +29,7 @@ from etl.spark.engine import Engine
 from etl.spark.engine_notes import collector
 from etl.spark.enrich import enrich
 from etl.spark.load import staged
-from etl.spark.session import send_uncounted
+from etl.spark.session import set_arrow_batch_limit
 from etl.validate import route, rules
 from warehouse import star
 from warehouse.contract import Contract
@@ -53,7 +53,7 @@ class MicroBatch:
     dsn: str = field(repr=False)
     run_id: str
     clock: Clock
-    say: Say
+    say: Progress
 
     def next(self) -> BatchId | None:
         """Decide the next batch: what has landed, or else what waited and can go on now. None when there is neither."""
@@ -179,7 +179,7 @@ class MicroBatch:
             if rows is None:
                 return False
             for session in (self.warehouse.spark, rows.sparkSession):  # a stream has a session of its own
-                send_uncounted(session, sum(file.size for file in files))
+                set_arrow_batch_limit(session, sum(file.size for file in files))
             notes = collector(self.warehouse.spark.sparkContext)
             enriched = enrich(rows, self.engine.plan(masters), notes)
             names = [one.master.name for one in masters]

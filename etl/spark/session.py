@@ -44,7 +44,7 @@ def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
     return session
 
 
-def send_uncounted(spark: SparkSession, arrived_bytes: int) -> None:
+def set_arrow_batch_limit(spark: SparkSession, arrived_bytes: int) -> None:
     """Bound what Spark sends to Python at a time by rows alone, if so many bytes of input cannot make that too much.
 
     To bound bytes, Spark adds up the buffers of all columns after every single row, which takes as long as all the rest

@@ -25,7 +25,7 @@ from etl.adapters.ledger import BatchRecord, Writer
 from etl.errors import GateFailed, TerminalError
 from etl.ingest import landing
 from etl.masters.wiring import masters_of
-from etl.model import BatchId, Say, Step
+from etl.model import BatchId, Progress, Step
 from etl.report.folder import history, write
 from etl.report.model import Sample
 from etl.settings import Settings
@@ -62,20 +62,20 @@ class Steps:
         with only_writer(self.settings.warehouse):
             self._warehouse.create()
 
-    def run(self, step: Step, run_id: str, batch: str | None, release: str | None, say: Say) -> dict[str, Any]:
+    def run(self, step: Step, run_id: str, batch: str | None, release: str | None, say: Progress) -> dict[str, Any]:
         """Run one step by its name; all but the first need the batch. `release` lets a held batch pass."""
         if step == "ingest_enrich":
             return self.ingest_enrich(run_id, say, release)
         if batch is None:
             raise TerminalError(f"step {step} needs a batch")
-        follow: dict[str, Callable[[BatchId, Say], dict[str, Any]]] = {
+        follow: dict[str, Callable[[BatchId, Progress], dict[str, Any]]] = {
             "validate": self.validate,
             "load": self.load,
             "report": self.report,
         }
         return follow[step](BatchId.parse(batch), say)
 
-    def ingest_enrich(self, run_id: str, say: Say, release: str | None = None) -> dict[str, Any]:
+    def ingest_enrich(self, run_id: str, say: Progress, release: str | None = None) -> dict[str, Any]:
         """Decide the next batch, or find the one that still waits to be loaded."""
         began = time.monotonic()
         with self._writing(run_id) as writer:
@@ -97,12 +97,12 @@ class Steps:
         say(f"batch {batch}: {_sentence(record)}")
         return _told(record)
 
-    def _micro_batch(self, writer: Writer, run_id: str, say: Say) -> MicroBatch:
+    def _micro_batch(self, writer: Writer, run_id: str, say: Progress) -> MicroBatch:
         contract, own = contracts.load(), self.settings
         engine = Engine(masters_of(own, contract.masters, self.dsn), own, folder=own.var / "front-stage")
         return MicroBatch(self._warehouse, writer.ledger, own, contract, engine, self.dsn, run_id, self.clock, say)
 
-    def validate(self, batch: BatchId, say: Say) -> dict[str, Any]:
+    def validate(self, batch: BatchId, say: Progress) -> dict[str, Any]:
         """Hold the batch unless the gate passes it or a person has released it."""
         began = time.monotonic()
         with self._writing(f"validate {batch}") as writer:
@@ -129,7 +129,7 @@ class Steps:
         finally:
             accepted.unpersist()
 
-    def load(self, batch: BatchId, say: Say) -> dict[str, Any]:
+    def load(self, batch: BatchId, say: Progress) -> dict[str, Any]:
         """Load the star and the mart, then put the batch's files away."""
         began = time.monotonic()
         with self._writing(f"load {batch}") as writer:
@@ -142,7 +142,7 @@ class Steps:
         say(f"batch {batch}: {record.counts.accepted} orders are in the warehouse and the mart")
         return _told(record)
 
-    def report(self, batch: BatchId, say: Say) -> dict[str, Any]:
+    def report(self, batch: BatchId, say: Progress) -> dict[str, Any]:
         """Write the run report of a batch, in whatever state it is."""
         with ledger.reading(self.dsn) as book:
             record, totals = book.get(batch), book.totals()

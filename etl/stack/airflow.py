@@ -210,15 +210,15 @@ def _not_now(answer: httpx.Response) -> bool:
     return answer.status_code in (502, 503, 504)
 
 
-def _run(told: Mapping[str, Any]) -> Run:
+def _run(payload: Mapping[str, Any]) -> Run:
     def moment(name: str) -> datetime | None:
-        return datetime.fromisoformat(told[name]) if told.get(name) else None
+        return datetime.fromisoformat(payload[name]) if payload.get(name) else None
 
     return Run(
-        dag_id=told["dag_id"],
-        run_id=told["dag_run_id"],
-        state=told["state"],
-        conf=told["conf"] or {},
+        dag_id=payload["dag_id"],
+        run_id=payload["dag_run_id"],
+        state=payload["state"],
+        conf=payload["conf"] or {},
         queued_at=moment("queued_at"),
         start=moment("start_date"),
         end=moment("end_date"),

@@ -25,7 +25,7 @@ import psutil
 from etl.errors import MissingPart
 from etl.settings import Settings
 from etl.stack import processes
-from etl.stack.account import Account, for_postgres
+from etl.stack.os_account import Account, for_postgres
 from etl.stack.processes import Service, end_families, run_to_end
 
 SOCKET_PATH_BYTES = 107

@@ -14,27 +14,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from etl.adapters import ledger, postgres
-from etl.console import Teller
 from etl.errors import TerminalError
+from etl.samples import OrderConfig, Tally, arrive_late_customers, generate_master, order_waves, touch_customers
 from etl.settings import Settings
 from etl.spark.client import count_orders
-from etl.stack import first_data
+from etl.stack import seed
 from etl.stack.airflow import Airflow, Run
-from etl.stack.generate import (
-    OrderConfig,
-    Tally,
-    arrive_late_customers,
-    generate_master,
-    order_waves,
-    touch_customers,
-)
 from etl.stack.stack import Stack
 
 DAG = "orders"
 RUN_S = 240.0
+
+
+class Reporter(Protocol):
+    """Where the demonstration tells a person how it goes."""
+
+    def say(self, sentence: str) -> None:
+        """Something happened."""
+        ...
+
+    def doing(self, what: str) -> None:
+        """Something has begun."""
+        ...
 
 
 class Unbalanced(TerminalError):
@@ -57,33 +61,35 @@ class DemoSize:
         return self.orders // self.waves
 
 
-def run(settings: Settings, size: DemoSize, teller: Teller) -> dict[str, Any]:
+def run(settings: Settings, size: DemoSize, reporter: Reporter) -> dict[str, Any]:
     """Run the demonstration and return its summary, which is also in `var/demo/summary.json`."""
     began = datetime.now(UTC)
     config = OrderConfig(customers=size.customers, products=size.products).fresh(began)
-    teller.doing("starting Postgres, Spark and Airflow")
+    reporter.doing("starting Postgres, Spark and Airflow")
 
     def on_postgres(dsn: str) -> None:
         _clean(settings)  # here, because only the owner of the lock may remove anything
-        first_data.forget(dsn)
+        seed.forget(dsn)
         postgres.migrate(dsn)
         with postgres.connect(dsn) as connection:
             generate_master(connection, config.seed, size.customers, size.products)
-        teller.say(f"{size.customers:,} customers and {size.products:,} products are in Postgres")
+        reporter.say(f"{size.customers:,} customers and {size.products:,} products are in Postgres")
 
-    with Stack(settings, on_postgres=on_postgres, progress=teller.say) as stack, stack.airflow() as airflow:
+    with Stack(settings, on_postgres=on_postgres, progress=reporter.say) as stack, stack.airflow() as airflow:
         airflow.wait_for_dag(DAG)
         airflow.unpause(DAG)
-        for tally in _waves(settings, stack, config, size, teller):
-            _run_wave(airflow, teller, tally)
+        for tally in _waves(settings, stack, config, size, reporter):
+            _run_wave(airflow, reporter, tally)
         summary = _summary(settings, stack.postgres_dsn, _all_runs(airflow, began))
-        teller.doing("stopping everything")
+        reporter.doing("stopping everything")
     _write(settings, summary)
     _require_balance(summary)
     return summary
 
 
-def _waves(settings: Settings, stack: Stack, config: OrderConfig, size: DemoSize, teller: Teller) -> Iterator[Tally]:
+def _waves(
+    settings: Settings, stack: Stack, config: OrderConfig, size: DemoSize, reporter: Reporter
+) -> Iterator[Tally]:
     """The waves, one at a time; before the last one the late customers arrive and some others move house."""
     start = datetime.now(UTC) - timedelta(minutes=size.waves)
     waves = order_waves(settings.landing, config, size.waves, size.orders_per_wave, 10_000, start)
@@ -92,18 +98,18 @@ def _waves(settings: Settings, stack: Stack, config: OrderConfig, size: DemoSize
             with postgres.connect(stack.postgres_dsn) as connection:
                 arrived = arrive_late_customers(connection, config)
                 moved = touch_customers(connection, config.seed, size.customers, size.moving_share, version=1)
-            teller.say(f"{arrived:,} customers arrive whose orders were already waiting; {len(moved):,} move house")
+            reporter.say(f"{arrived:,} customers arrive whose orders were already waiting; {len(moved):,} move house")
         tally = next(waves)
-        teller.say(f"wave {number} of {size.waves}: {tally.lines:,} orders landed in {tally.files} files")
+        reporter.say(f"wave {number} of {size.waves}: {tally.lines:,} orders landed in {tally.files} files")
         yield tally
 
 
-def _run_wave(airflow: Airflow, teller: Teller, tally: Tally) -> None:
+def _run_wave(airflow: Airflow, reporter: Reporter, tally: Tally) -> None:
     """Have Airflow work on a wave, as somebody would from its pages."""
     run_id = airflow.trigger(DAG)
-    teller.doing(f"Airflow runs the micro-batch of {tally.lines:,} orders")
+    reporter.doing(f"Airflow runs the micro-batch of {tally.lines:,} orders")
     run = airflow.wait(DAG, run_id, timeout_s=RUN_S)
-    teller.say(f"DAG run {run_id}: {run.state} in {run.seconds or 0:.1f} s")
+    reporter.say(f"DAG run {run_id}: {run.state} in {run.seconds or 0:.1f} s")
 
 
 def _all_runs(airflow: Airflow, since: datetime) -> list[Run]:

@@ -89,10 +89,10 @@ def _postgres(settings: Settings) -> str:
         return f"Postgres {postgres.check(settings)} answers (embedded)"
     program = str(cluster.binaries() / "postgres")
     try:
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=True)
+        result = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         raise MissingPart("the embedded Postgres does not run here", "set FRONTSTAGE_POSTGRES_DSN") from None
-    return f"{told.stdout.strip()} is ready to start"
+    return f"{result.stdout.strip()} is ready to start"
 
 
 def _spark(settings: Settings) -> str:

@@ -76,20 +76,20 @@ class Guard:
         self.childless = False
         self._wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
-        self._told = False
+        self._stop_requested = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._tell)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def _tell(self, *_: object) -> None:
-        self._told = True
+        self._stop_requested = True
 
     def watch(self) -> int:
         """Return the service's exit code once it and all it started are gone."""
         poll = select.poll()
         for descriptor in (0, self.parent, self._wake):
             poll.register(descriptor, select.POLLIN | select.POLLHUP)
-        while not self._reap() and not self._told:
+        while not self._reap() and not self._stop_requested:
             ready = {descriptor for descriptor, _ in poll.poll()}
             if 0 in ready or self.parent in ready:
                 break

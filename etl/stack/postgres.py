@@ -22,7 +22,7 @@ from etl.errors import PostgresUnavailable, SettingsError
 from etl.settings import Settings
 from etl.stack import cluster
 from etl.stack.credentials import credentials
-from etl.stack.processes import Guarded, ServiceFailed, alone, last_line, start, wait_until
+from etl.stack.processes import Guarded, ServiceFailed, last_line, stack_lock, start, wait_until
 
 FRONTSTAGE = "frontstage"
 AIRFLOW = "airflow"
@@ -70,7 +70,7 @@ def embedded_postgres(settings: Settings) -> Iterator[str]:
         check(settings)
         yield dsn(settings)
         return
-    with alone(settings) as lock:
+    with stack_lock(settings) as lock:
         guarded = start_embedded(settings, keep=[lock])
         try:
             yield dsn(settings)

@@ -3,7 +3,7 @@
 Three lines of defence, so that no process outlives its stack:
 
     guard       ends its service's whole family when asked, or when the supervisor is gone    (guard.py)
-    supervisor  adopts and ends the family of a guard that was killed                         (`Guarded.bury`)
+    supervisor  adopts and ends the family of a guard that was killed                         (`Guarded.reap`)
     sweep       both were killed: whoever carries this stack's mark in its environment is ended (`sweep`)
 
 The lock's descriptor is shared with the guards, so the lock is free only when the last of them is done.
@@ -27,7 +27,7 @@ import psutil
 from etl.errors import TerminalError
 from etl.settings import Settings
 from etl.stack import guard
-from etl.stack.account import Account
+from etl.stack.os_account import Account
 
 MARK = "_FRONTSTAGE_STACK"
 SERVICE_MARK = "_FRONTSTAGE_SERVICE"
@@ -90,7 +90,7 @@ class Guarded:
             self._buried = True
             self._close()
             if code < 0:  # the guard itself was killed
-                self.bury()
+                self.reap()
         return code
 
     def ask_to_stop(self) -> None:
@@ -106,7 +106,7 @@ class Guarded:
             self.process.wait(bound)
         return self.poll() or 0
 
-    def bury(self) -> None:
+    def reap(self) -> None:
         """The guard was killed, so its service fell to us (we are a subreaper): end the family ourselves."""
         orphans = [process for process in psutil.Process().children() if self._is_mine(process)]
         for process in orphans:
@@ -170,7 +170,7 @@ def run_to_end(service: Service, var: Path, timeout_s: float, keep: Sequence[int
 
 
 @contextmanager
-def alone(settings: Settings) -> Iterator[int]:
+def stack_lock(settings: Settings) -> Iterator[int]:
     """Hold the lock of `var`, having swept what a crash left behind; yields the lock's descriptor."""
     folder = settings.var / "run"
     folder.mkdir(parents=True, exist_ok=True)

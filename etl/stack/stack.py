@@ -35,13 +35,13 @@ from etl.stack.processes import (
     Service,
     ServiceFailed,
     StackRunning,
-    alone,
     last_line,
     locked,
+    stack_lock,
     start,
     wait_until,
 )
-from etl.stack.watch import Status, Watch
+from etl.stack.supervisor import Status, Watch
 
 Part = Literal["postgres", "spark", "airflow"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -108,7 +108,7 @@ class Stack:
             raise StackRunning(self.settings.var)
         preflight.require(self.settings, self.parts)
         with ExitStack() as undo:
-            lock = undo.enter_context(alone(self.settings))
+            lock = undo.enter_context(stack_lock(self.settings))
             undo.callback(state.forget, self.settings)
             undo.enter_context(_adopting())
             undo.enter_context(_ending_on_signals())

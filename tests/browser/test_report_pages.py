@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from etl.report import folder
-from tests import report_samples as samples
+from tests.support import reports as samples
 
 pytestmark = pytest.mark.browser
 

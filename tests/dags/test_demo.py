@@ -17,7 +17,7 @@ from etl import settings as configuration
 from etl.settings import PROJECT, Settings
 from etl.spark.client import answers, count_orders
 from etl.stack.airflow import Airflow
-from etl.stack.detached import down
+from etl.stack.daemon import down
 from etl.stack.processes import marked, wait_until
 from etl.stack.state import state
 
@@ -149,10 +149,10 @@ def test_a_file_put_into_landing_by_hand_is_loaded_once_though_the_driver_is_kil
 
 
 def test_status_and_a_second_start_say_what_is_running(up: Settings, environment: dict[str, str]) -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         [*FRONTSTAGE, "status", "--json"], env=environment, cwd=PROJECT, capture_output=True, text=True
     )
-    assert json.loads(told.stdout)["services"] == {"airflow": "running", "postgres": "running", "spark": "running"}
+    assert json.loads(result.stdout)["services"] == {"airflow": "running", "postgres": "running", "spark": "running"}
     again = subprocess.run([*FRONTSTAGE, "up"], env=environment, cwd=PROJECT, capture_output=True, text=True)
     assert again.returncode != 0
     assert again.stderr.startswith("frontstage: ")

@@ -36,31 +36,31 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def dag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")), "PYTHONPATH": str(PROJECT)}
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_every_master_goes_its_own_way_through_the_three_steps(told: dict[str, object]) -> None:
-    assert told["tasks"] == {"refresh": ["compact"], "compact": ["prune"], "prune": []}
-    assert told["masters"] == [master.name for master in contract.load().masters]
-    assert told["names"] == ["{{ master }}"], "so that Airflow's pages show the master and not a number"
+def test_every_master_goes_its_own_way_through_the_three_steps(dag: dict[str, object]) -> None:
+    assert dag["tasks"] == {"refresh": ["compact"], "compact": ["prune"], "prune": []}
+    assert dag["masters"] == [master.name for master in contract.load().masters]
+    assert dag["names"] == ["{{ master }}"], "so that Airflow's pages show the master and not a number"
 
 
-def test_it_runs_every_hour_one_run_at_a_time_and_outlasts_a_busy_store(told: dict[str, object]) -> None:
-    assert (told["schedule"], told["max_active_runs"], told["catchup"]) == ("@hourly", 1, False)
-    assert (told["retries"], told["delays"]) == ([5], [30.0])
+def test_it_runs_every_hour_one_run_at_a_time_and_outlasts_a_busy_store(dag: dict[str, object]) -> None:
+    assert (dag["schedule"], dag["max_active_runs"], dag["catchup"]) == ("@hourly", 1, False)
+    assert (dag["retries"], dag["delays"]) == ([5], [30.0])
 
 
-def test_a_form_lets_a_person_publish_whole(told: dict[str, object]) -> None:
-    assert told["params"] == {"publish": False}
+def test_a_form_lets_a_person_publish_whole(dag: dict[str, object]) -> None:
+    assert dag["params"] == {"publish": False}
 
 
-def test_the_dag_file_is_thin_and_imports_the_work_inside_tasks_only(told: dict[str, object]) -> None:
+def test_the_dag_file_is_thin_and_imports_the_work_inside_tasks_only(dag: dict[str, object]) -> None:
     text = DAG_FILE.read_text()
     assert len(text.splitlines()) < 60
     top = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
     assert not [line for line in top if "etl." in line]
-    assert "pyspark" not in told["heavy"]  # type: ignore[operator]
+    assert "pyspark" not in dag["heavy"]  # type: ignore[operator]

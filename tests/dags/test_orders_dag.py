@@ -32,24 +32,24 @@ print(json.dumps({
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> dict[str, object]:
+def dag(tmp_path: Path) -> dict[str, object]:
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_the_dag_has_the_four_visible_steps_one_run_at_a_time_every_minute(told: dict[str, object]) -> None:
-    assert told["tasks"] == {
+def test_the_dag_has_the_four_visible_steps_one_run_at_a_time_every_minute(dag: dict[str, object]) -> None:
+    assert dag["tasks"] == {
         "ingest_enrich": ["report", "validate"],
         "validate": ["load"],
         "load": ["report"],
         "report": [],
     }
-    assert told["schedule"] == "* * * * *"
-    assert (told["max_active_runs"], told["catchup"]) == (1, False)
-    assert told["retries"] == [4]
-    assert told["params"] == ["release"], "a form for manual triggers"
+    assert dag["schedule"] == "* * * * *"
+    assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
+    assert dag["retries"] == [4]
+    assert dag["params"] == ["release"], "a form for manual triggers"
 
 
 def test_the_dag_file_is_thin_and_imports_the_engine_inside_tasks_only() -> None:

@@ -21,8 +21,8 @@ from etl.masters.pages.errors import PageDamaged
 from etl.masters.postgres.source import PostgresMaster
 from etl.settings import PROJECT
 from etl.spark import enrich as partition
-from etl.spark.session import send_uncounted
-from tests.conftest import Site, order
+from etl.spark.session import set_arrow_batch_limit
+from tests.support.site import Site, order
 from warehouse import contract as contracts
 from warehouse import star
 
@@ -100,7 +100,7 @@ from pathlib import Path
 from etl import settings as configuration
 from etl.spark.session import spark_session
 from bench.peers.ours import Ours
-from tests.pages_samples import publish, table
+from tests.support.master_pages import publish, table
 from etl.masters.pages.store import PageStore
 
 home = Path(sys.argv[1])
@@ -108,15 +108,15 @@ publish(PageStore(home / "master"), table(range(5_000)))
 own = configuration.load(var=home / "var", jars=Path(sys.argv[2]), spark_master="local-cluster[2,1,1024]")
 with spark_session(own) as spark:
     ours = Ours(spark, home / "master", "id", 4_000_000)
-    told = []
+    results = []
     for start in (0, 0):
         orders = spark.range(start, start + 20_000, 1, 4).selectExpr("id % 6000 as id")
         joined = ours.join(orders, "auto")
         rows = joined.selectExpr("count(*)", "count(master.name)", "count_if(master.name = concat('customer ', id))")
-        told.append([*rows.head()])
+        results.append([*rows.head()])
         ours.settle("auto")
-        told.append(ours.hit_ratio("auto"))
-print("told " + json.dumps(told))
+        results.append(ours.hit_ratio("auto"))
+print("result " + json.dumps(results))
 """
 
 
@@ -125,9 +125,9 @@ def test_two_executors_share_pages_and_front_stage_on_a_local_cluster(tmp_path: 
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     command = [sys.executable, "-c", _ON_A_CLUSTER, str(tmp_path), str(PROJECT / "var" / "jars")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=PROJECT)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("told ")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("result ")]
     assert lines, done.stderr[-3_000:]
-    first, cold, second, warm = json.loads(lines[-1].removeprefix("told "))
+    first, cold, second, warm = json.loads(lines[-1].removeprefix("result "))
     matched = sum(number % 6_000 < 5_000 for number in range(20_000))
     assert first == second == [20_000, matched, matched]
     assert cold < 0.3
@@ -196,7 +196,7 @@ def test_batches_are_joined_together_up_to_a_size(monkeypatch: pytest.MonkeyPatc
 
 def test_bytes_are_counted_on_the_way_to_python_only_where_they_may_be_too_many(spark: SparkSession) -> None:
     bound = "spark.sql.execution.arrow.maxBytesPerBatch"
-    send_uncounted(spark, 2**20)
+    set_arrow_batch_limit(spark, 2**20)
     assert spark.conf.get(bound).rstrip("b") == str(2**31 - 1)
-    send_uncounted(spark, 2**30)
+    set_arrow_batch_limit(spark, 2**30)
     assert spark.conf.get(bound) == "64m"

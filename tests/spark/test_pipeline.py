@@ -11,9 +11,9 @@ import pytest
 
 from etl.adapters import ledger, mart, postgres
 from etl.errors import Busy, GateFailed, TerminalError
+from etl.samples import OrderConfig, arrive_late_customers, generate_orders
 from etl.spark.microbatch import MicroBatch
-from etl.stack.generate import OrderConfig, arrive_late_customers, generate_orders
-from tests.conftest import Site, order
+from tests.support.site import Site, order
 from warehouse import star
 
 pytestmark = pytest.mark.spark

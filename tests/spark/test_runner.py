@@ -13,7 +13,7 @@ from etl.adapters import ledger
 from etl.spark.client import StepFailed, StepRefused, answers, count_orders, run_step
 from etl.spark.runner import app, listening
 from etl.stack.processes import wait_until
-from tests.conftest import Site, order
+from tests.support.site import Site, order
 
 pytestmark = pytest.mark.spark
 
@@ -41,8 +41,8 @@ def test_the_driver_tells_progress_result_and_errors_and_only_its_owner_can_ask(
     assert stat.S_IMODE(mode) == 0o600
     served.land("a.jsonl", order(1))
     said: list[str] = []
-    told = run_step(served.settings, no_dsn, "ingest_enrich", "run", say=said.append)
-    assert told["batch"] == "0"
+    result = run_step(served.settings, no_dsn, "ingest_enrich", "run", say=said.append)
+    assert result["batch"] == "0"
     assert "publishing master customer" in said[0]
     assert "1 orders landed; 1 accepted" in said[-1]
     with pytest.raises(StepFailed, match="batch 99 is not in the ledger"):

@@ -28,7 +28,7 @@ def test_variables_win_over_the_file_and_the_file_over_defaults(
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "message"),
     [
         ("FRONTSTAGE_AIRFLW_PORT", "1", "did you mean FRONTSTAGE_AIRFLOW_PORT"),
         ("FRONTSTAGE_NONSENSE", "1", "docs/configuration.md"),
@@ -39,10 +39,10 @@ def test_variables_win_over_the_file_and_the_file_over_defaults(
     ],
 )
 def test_a_wrong_variable_is_named_with_what_is_allowed(
-    variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
+    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(SettingsError, match=told) as refused:
+    with pytest.raises(SettingsError, match=message) as refused:
         configuration.load()
     assert variable in str(refused.value)
 

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columnar.hash_index import HashIndex
-from etl.enrich.shared_front import HotRows
+from etl.enrich.front_stage.shared import HotRows
 from etl.errors import TerminalError
 
 _MAGIC = b"FSHOT\x00\x00\x01"
@@ -45,14 +45,14 @@ class FrontStageDamaged(TerminalError):
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class Provenance:
     """Which rows of the master these are: their name, and the parts of the store they were read from."""
 
     rows_id: str
     parts: tuple[str, ...] = ()
 
 
-def save(path: Path, hot: HotRows, belongs: Belonging) -> None:
+def save(path: Path, hot: HotRows, belongs: Provenance) -> None:
     """Put the rows in place of whatever the file holds; who has it open keeps what it has."""
     lo, hi, value = hot.index.slots
     parts: dict[str, Any] = {"lo": lo, "value": value, "frequency": hot.frequency, "rows": _ipc(hot.rows)}
@@ -96,7 +96,7 @@ def _ipc(rows: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def load(path: Path, *, verify: bool) -> tuple[HotRows, Belonging]:
+def load(path: Path, *, verify: bool) -> tuple[HotRows, Provenance]:
     """The rows, mapped, and what they belong to. `verify` reads every byte once."""
     data = _mapped(path)
     header, start = _header(data, path)
@@ -109,7 +109,7 @@ def load(path: Path, *, verify: bool) -> tuple[HotRows, Belonging]:
     index = HashIndex.over(lanes["lo"], lanes.get("hi"), value, header["size"])
     rows = pa.ipc.open_file(parts["rows"]).read_all()
     hot = HotRows(rows, np.frombuffer(parts["frequency"], np.int64), index)
-    return hot, Belonging(header["rows_id"], tuple(header["parts"]))
+    return hot, Provenance(header["rows_id"], tuple(header["parts"]))
 
 
 def _mapped(path: Path) -> pa.Buffer:

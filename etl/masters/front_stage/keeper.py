@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from etl.columnar.keys import I64, encode, match_rows, to_contiguous
 from etl.enrich.build import LOOKUP_FRONT_SHARE, uses_front_stage
-from etl.enrich.front_stage import FrontStage, FrontStageConfig
-from etl.enrich.learned import Learned
-from etl.enrich.shared_front import HotRows
+from etl.enrich.front_stage.frequencies import KeyFrequencies
+from etl.enrich.front_stage.shared import HotRows
+from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
 from etl.masters.front_stage import file as front_stage_file
-from etl.masters.front_stage.file import Belonging, FrontStageDamaged
+from etl.masters.front_stage.file import FrontStageDamaged, Provenance
 
 _WORTH_WRITING = 0.002  # of the rows: with fewer new ones the file of the last batch does as well
 
@@ -36,7 +36,7 @@ def divided(budget_bytes: int, masters: int, tactic: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FrontStageStats:
     """A front stage after a batch: what it holds, who came and went, and which rows were stale and read again."""
 
     rows: int
@@ -55,8 +55,8 @@ class FrontStageKeeper:
     def __init__(self, path: Path, config: FrontStageConfig) -> None:
         self.path, self.config = path, config
         self._front = FrontStage(config)
-        self._belongs: Belonging | None = None
-        self._written: Belonging | None = None
+        self._belongs: Provenance | None = None
+        self._written: Provenance | None = None
         self._file: os.stat_result | None = None  # as it was left
         self._unwritten = 0
         self._reread = 0  # rows of other versions, since `learn` last told
@@ -71,7 +71,7 @@ class FrontStageKeeper:
 
     def ready(self, ports: Any, rows_id: str, schema: pa.Schema) -> Path | None:
         """The file to map at this version of the master; None while nothing has been learned."""
-        now = Belonging(rows_id, tuple(getattr(ports, "parts", ())))
+        now = Provenance(rows_id, tuple(getattr(ports, "parts", ())))
         if self._belongs is None:
             self._recover()
         if self._belongs is not None and self._belongs != now:
@@ -80,7 +80,7 @@ class FrontStageKeeper:
         self._write()
         return self.path if len(self._front) else None
 
-    def learn(self, learned: Learned, ports: Any) -> Kept:
+    def learn(self, learned: KeyFrequencies, ports: Any) -> FrontStageStats:
         """Let the policy look at what the workers saw, and write the rows for the next batch."""
         keys = encode(learned.keys)
         inside = self._front.recall(keys, learned.counts, learned.tuples)
@@ -96,7 +96,7 @@ class FrontStageKeeper:
             self._written = None
         self._write()
         reread, self._reread = self._reread, 0
-        return Kept(len(self._front), self._front.nbytes, admitted, evicted, reread)
+        return FrontStageStats(len(self._front), self._front.nbytes, admitted, evicted, reread)
 
     def _admit(self, rows: pa.Table, keys: pa.Array, counts: I64) -> None:
         place = match_rows(encode(keys), encode(rows.column(0)))
@@ -113,7 +113,7 @@ class FrontStageKeeper:
         self._front.learn(hot.rows, hot.frequency)
         self._belongs = belongs
 
-    def _follow(self, ports: Any, before: Belonging, now: Belonging, schema: pa.Schema) -> None:
+    def _follow(self, ports: Any, before: Provenance, now: Provenance, schema: pa.Schema) -> None:
         """Bring the rows to another version: those that changed, or all where that cannot be told."""
         saved = self._front.content()
         if before.rows_id == now.rows_id or saved is None:

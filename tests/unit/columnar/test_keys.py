@@ -11,8 +11,8 @@ import pytest
 from etl.columnar.errors import KeyTypeMismatch, KeyTypeUnsupported
 from etl.columnar.hash_index import HashIndex
 from etl.columnar.keys import Keys, approx_distinct, distinct, encode, in_key_order, kind, match_rows, same_kind, valid
-from etl.enrich.remembered import RememberedKeys
-from etl.enrich.row_store import RowStore, row_bytes
+from etl.enrich.front_stage.expiring_keys import ExpiringKeys
+from etl.enrich.front_stage.row_store import RowStore, row_bytes
 
 RNG = np.random.default_rng(37)
 WORDS = sorted({"".join(RNG.choice(list(string.ascii_letters), RNG.integers(0, 40))) for _ in range(3_000)})
@@ -63,22 +63,22 @@ def test_a_key_is_whole_when_none_of_its_parts_is_null() -> None:
 def test_distinct_tells_keys_apart_in_order_of_appearance(text: bool) -> None:
     drawn = RNG.integers(0, 50, 500)
     keys = encode(pa.array([f"k{i}" for i in drawn]) if text else pa.array(drawn))
-    told = distinct(keys)
+    groups = distinct(keys)
     first_seen = list(dict.fromkeys(drawn.tolist()))
-    assert [first_seen[code] for code in told.codes] == drawn.tolist()
-    assert drawn[told.first].tolist() == first_seen
-    assert told.counts.sum() == 500
-    assert match_rows(keys.take(told.first), keys).tolist() == told.codes.tolist()
+    assert [first_seen[code] for code in groups.codes] == drawn.tolist()
+    assert drawn[groups.first].tolist() == first_seen
+    assert groups.counts.sum() == 500
+    assert match_rows(keys.take(groups.first), keys).tolist() == groups.codes.tolist()
 
 
 @pytest.mark.parametrize("values", [[], [7], [3, 1, 3, 2, 1, 3], [5, -5, 2**62, -5], ["b", "a", "b"]])
 def test_keys_told_apart_in_key_order_are_the_same_keys(values: list) -> None:
     keys = encode(pa.array(values, pa.string() if "a" in values else pa.int64()))
-    told = in_key_order(keys)
-    wanted = keys.take(told.first)
-    assert wanted.arrow().take(pa.array(told.codes)).to_pylist() == values
-    assert told.counts.tolist() == [values.count(value) for value in wanted.arrow().to_pylist()]
-    assert match_rows(wanted, keys).tolist() == told.codes.tolist()
+    groups = in_key_order(keys)
+    wanted = keys.take(groups.first)
+    assert wanted.arrow().take(pa.array(groups.codes)).to_pylist() == values
+    assert groups.counts.tolist() == [values.count(value) for value in wanted.arrow().to_pylist()]
+    assert match_rows(wanted, keys).tolist() == groups.codes.tolist()
     assert match_rows(wanted, wanted).tolist() == list(range(len(wanted)))
 
 
@@ -119,7 +119,7 @@ def test_a_hash_index_that_is_not_outgrown_keeps_its_size_in_bytes() -> None:
 
 
 def test_remembered_keys_forget_the_oldest_first() -> None:
-    remembered = RememberedKeys(3, two_lanes=False)
+    remembered = ExpiringKeys(3, two_lanes=False)
     remembered.add(ints([1, 2]), until=5.0)
     remembered.add(ints([3, 4, 4]), until=9.0)
     assert remembered.until(ints([1, 2, 3, 4])).tolist() == [-np.inf, 5.0, 9.0, 9.0]

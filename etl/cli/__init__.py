@@ -1,0 +1,55 @@
+"""The `frontstage` command: thin wiring from words to the parts that do the work.
+
+    stack     demo, up, down, doctor         generate   master data and orders to work on
+    batches   run, status, report            master     publish, refresh, compact, status
+    explain   why joins do what they do      console, database, options   what commands share
+
+Exit codes: 0 done, 1 something is wrong with the data or the work, 2 or 64 a bad option, 69 something is missing or
+taken, 75 try again later, 78 a wrong setting, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import typer
+
+from etl.cli import batches, explain, generate, master, stack
+from etl.cli.console import print_error
+from etl.errors import FrontstageError
+from etl.logs import structured
+
+app = typer.Typer(
+    name="frontstage",
+    help="Near-real-time warehouse ETL: enrich a stream of orders, check it, load it, and lose none.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(generate.app, name="generate")
+app.add_typer(master.app, name="master")
+for command in (
+    stack.demo,
+    stack.up,
+    stack.down,
+    batches.run,
+    batches.status,
+    batches.report,
+    stack.doctor,
+    explain.explain,
+):
+    app.command()(command)
+
+
+def main() -> NoReturn:
+    """Run the command; a user's mistake ends in one sentence, never in a stack trace."""
+    structured()
+    try:
+        app()
+    except FrontstageError as error:
+        print_error(str(error))
+        raise SystemExit(error.exit_code) from None
+    except KeyboardInterrupt:
+        print_error("interrupted; everything that was started is stopped")
+        raise SystemExit(130) from None
+    raise SystemExit(0)

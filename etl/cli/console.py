@@ -1,0 +1,65 @@
+"""Output of commands: a live line and colour on a terminal, plain lines with a clock without one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+import rich.console
+from rich.status import Status
+from rich.table import Table
+
+
+class Console:
+    """Progress for people: `say` prints what happened, `doing` shows what happens now."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._console = rich.console.Console(stderr=stderr, highlight=False, soft_wrap=True)
+        self._began = time.monotonic()
+        self._status: Status | None = None
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._status = self._console.status("")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def say(self, sentence: str) -> None:
+        """One line that stays."""
+        clock = f"{time.monotonic() - self._began:6.1f}s"
+        if self._console.is_terminal:
+            self._console.print(f"[dim]{clock}[/dim]  ", end="")
+            self._console.print(sentence, markup=False)
+        else:
+            print(f"{clock}  {sentence}", flush=True, file=self._console.file)
+
+    def doing(self, what: str) -> None:
+        """What is going on; on a terminal it is replaced by the next, elsewhere it is a line like any other."""
+        if self._status is not None:
+            self._status.update(what)
+        else:
+            self.say(f"{what} …")
+
+    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """A table; figures are set to the right."""
+        table = Table(title=title, title_justify="left")
+        for number, column in enumerate(columns):
+            table.add_column(column, justify="left" if number == 0 else "right")
+        for row in rows:
+            table.add_row(*[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row])
+        self._console.print(table)
+
+
+def print_error(sentence: str) -> None:
+    """One clear sentence on standard error."""
+    print(f"frontstage: {sentence}", file=sys.stderr, flush=True)

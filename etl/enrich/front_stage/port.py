@@ -1,0 +1,37 @@
+"""What a join asks of its front stage.
+
+`FrontStage` answers and learns by itself; `SharedFront` answers from rows that many share.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from etl.columnar.keys import I64, Keys
+from etl.enrich.front_stage.stage import FrontStageCounts
+
+
+class FrontStagePort(Protocol):
+    """Probed before the tactic; told what the tactic found."""
+
+    counts: FrontStageCounts
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def threshold(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def probe(self, keys: Keys, now: float | None = None) -> I64: ...
+
+    def record(self, hits: I64, tuples: int) -> None: ...
+
+    def answers(self, hits: I64) -> tuple[pa.Table, I64]: ...
+
+    def learn(self, rows: pa.Table, frequency: I64) -> None: ...
+
+    def learn_absent(self, keys: Keys, now: float | None) -> None: ...

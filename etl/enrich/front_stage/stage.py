@@ -1,0 +1,135 @@
+"""The front stage: the most wanted master rows, tuple by tuple, in a fixed number of bytes.
+
+    keys ──► probe ──► entry ≥ 0      the row is here               rows(entries)
+                       KNOWN_ABSENT   the master has no such row    (until its deadline)
+                       MISS, STALE    ask the tactic, then          learn(rows, frequency), learn_absent(keys)
+
+Why rows and not pages: a page of 28 rows kept for one wanted row wastes 27. Why bytes and not entries: rows vary
+in size, memory does not. The frequency recorder holds the count of every row inside; the policy decides who enters.
+
+Invariant: `nbytes` never exceeds the budget; index, recorder, sketch and holes are all counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from etl.columnar.keys import I64, Keys, encode
+from etl.enrich.front_stage.rows import KNOWN_ABSENT, LEAST_BYTES, MISS, STALE, FrontRows, FrontStageConfig
+
+__all__ = [
+    "KNOWN_ABSENT",
+    "LEAST_BYTES",
+    "MISS",
+    "STALE",
+    "FrontStage",
+    "FrontStageConfig",
+    "FrontStageCounts",
+]
+
+
+@dataclass(slots=True)
+class FrontStageCounts:
+    """What happened inside since the beginning."""
+
+    admissions: int = 0
+    evictions: int = 0
+
+
+class FrontStage:
+    """Kept by the caller from batch to batch. Sized when the first rows show how large rows are."""
+
+    def __init__(self, config: FrontStageConfig) -> None:
+        self.config = config
+        self.version: Hashable = None
+        self.counts = FrontStageCounts()
+        self._inner: FrontRows | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._inner is None else self._inner.nbytes
+
+    @property
+    def threshold(self) -> int:
+        return self.config.threshold if self._inner is None else self._inner.policy.threshold
+
+    def __len__(self) -> int:
+        return 0 if self._inner is None else self._inner.index.size
+
+    def pin(self, version: Hashable) -> bool:
+        """Ties the content to a version of the master; a new version empties it. Tells whether it did."""
+        changed = version != self.version
+        if changed:
+            self.clear()
+        self.version = version
+        return changed
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._inner = None
+
+    def probe(self, keys: Keys, now: float | None = None) -> I64:
+        """For each tuple its entry, or `MISS`, `STALE`, `KNOWN_ABSENT`. Changes nothing; see `record`.
+
+        Without a clock (`now` is None) no key is believed absent: nobody could tell when to stop believing.
+        """
+        if self._inner is None:
+            return np.full(len(keys), MISS, np.int64)
+        return self._inner.probe(keys, now)
+
+    def record(self, hits: I64, tuples: int) -> None:
+        """Counts the entries that answered, out of so many tuples."""
+        if self._inner is not None:
+            self._inner.record(hits, tuples)
+
+    def recall(self, keys: Keys, counts: I64, tuples: int) -> npt.NDArray[np.bool_]:
+        """Counts keys that others saw so many times, out of so many tuples. Tells which of them are inside."""
+        if self._inner is None:
+            return np.zeros(len(keys), bool)
+        return self._inner.recall(keys, counts, tuples)
+
+    def answers(self, hits: I64) -> tuple[pa.Table, I64]:
+        """All rows inside as they are now, none of them copied, and for each hit which of them it is."""
+        assert self._inner is not None, "only a probe gives entries"
+        return self._inner.store.every(), self._inner.store.places(hits)
+
+    def learn(self, rows: pa.Table, frequency: I64) -> None:
+        """Takes note of master rows and how many tuples each has just matched; keeps those worth keeping."""
+        if not rows.num_rows:
+            return
+        keys = encode(rows.column(0))
+        if self._inner is None:
+            self._inner = FrontRows.planned(self.config, keys, rows)
+        admitted, evicted = self._inner.learn(keys, rows, frequency)
+        self.counts.admissions += admitted
+        self.counts.evictions += evicted
+        if self._inner.cramped:
+            self._plan_again()
+
+    def _plan_again(self) -> None:
+        """Sizes everything anew for rows as they are; counts of keys outside are forgotten."""
+        saved = self.content()
+        assert saved is not None, "a cramped front stage is not empty"
+        rows, frequency = saved
+        keys = encode(rows.column(0))
+        self._inner = FrontRows.planned(self.config, keys, rows)
+        self._inner.learn(keys, rows, frequency)
+
+    def learn_absent(self, keys: Keys, now: float | None) -> None:
+        """Remembers that the master has no such rows, for `negative_ttl_s`."""
+        if now is not None and len(keys) and self._inner is not None:
+            self._inner.absent.add(keys, now + self.config.negative_ttl_s)
+
+    def invalidate(self, keys: Keys) -> None:
+        """Drops the answers for keys whose master rows changed, appeared or vanished."""
+        if self._inner is not None and len(keys):
+            self._inner.invalidate(keys)
+
+    def content(self) -> tuple[pa.Table, I64] | None:
+        """All rows with their frequencies, most frequent first; for saving. None when empty."""
+        return None if self._inner is None or not len(self) else self._inner.content()

@@ -1,0 +1,45 @@
+"""What a laptop needs instead of a business: master data, and a stream of orders with every kind of dirt.
+
+    seed ──► draws ──► master   customers, products ──────► load     COPY into Postgres
+                  └──► zipf ──► orders ◄── dirt     ──────► landing  files that appear whole
+                                                            live     a file a second, until told to stop
+
+Everything is a pure function of (seed, key) or (seed, line number): the same seed gives the same bytes, a
+customer who arrives later can be made later, and a duplicate of an earlier order needs no memory of it.
+Nothing here reads a clock that was not handed to it.
+"""
+
+from __future__ import annotations
+
+from etl.samples.config import OptionRefused, OrderConfig, late_customers
+from etl.samples.landing import LandingRefused, LandingWriter, generate_orders, order_waves
+from etl.samples.live import live
+from etl.samples.load import arrive_late_customers, copy_into, generate_master, touch_customers
+from etl.samples.master import customers, products
+from etl.samples.orders import OrderStream, Part, Wave
+from etl.samples.plan import Kind
+from etl.samples.tally import Tally
+from etl.samples.zipf import BoundedZipf
+
+__all__ = [
+    "BoundedZipf",
+    "Kind",
+    "LandingRefused",
+    "LandingWriter",
+    "OptionRefused",
+    "OrderConfig",
+    "OrderStream",
+    "Part",
+    "Tally",
+    "Wave",
+    "arrive_late_customers",
+    "copy_into",
+    "customers",
+    "generate_master",
+    "generate_orders",
+    "late_customers",
+    "live",
+    "order_waves",
+    "products",
+    "touch_customers",
+]

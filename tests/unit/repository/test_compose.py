@@ -1,0 +1,191 @@
+"""docker-compose.yml keeps to the Compose specification and names only what exists.
+
+No container engine is needed: the schema is the official one (shipped with check-jsonschema), and the rest is
+read from the settings, from the installed Airflow and from the tree.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import importlib.util
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from etl.settings import PREFIX, PROJECT, Settings
+
+IMAGE_ROOT = "/opt/frontstage/"
+
+Compose = Mapping[str, Any]
+
+
+@pytest.fixture(scope="module")
+def compose() -> Compose:
+    document: Compose = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+    return document
+
+
+@pytest.fixture(scope="module")
+def schema() -> Mapping[str, Any]:
+    file = importlib.resources.files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
+    official: Mapping[str, Any] = json.loads(file.read_text())
+    return official
+
+
+@pytest.fixture(scope="module")
+def env_example() -> dict[str, str]:
+    lines = (PROJECT / ".env.example").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def environments(compose: Compose) -> Iterator[tuple[str, str, str]]:
+    for service, body in compose["services"].items():
+        for name, value in body.get("environment", {}).items():
+            yield service, name, str(value)
+
+
+def texts(node: Any) -> Iterator[str]:
+    """Every string of the document, extension fields included."""
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, Mapping):
+        for value in node.values():
+            yield from texts(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from texts(value)
+
+
+def test_the_file_keeps_to_the_compose_specification(compose: Compose, schema: Mapping[str, Any]) -> None:
+    jsonschema.Draft202012Validator(schema).validate(compose)
+
+
+def test_the_schema_refuses_a_service_with_an_unknown_key(compose: Compose, schema: Mapping[str, Any]) -> None:
+    broken = {**compose, "services": {"postgres": {"image": "postgres:18", "restrat": "always"}}}
+    with pytest.raises(jsonschema.ValidationError, match="restrat"):
+        jsonschema.Draft202012Validator(schema).validate(broken)
+
+
+def test_every_part_of_the_system_is_a_service(compose: Compose) -> None:
+    parts = {"postgres", "api-server", "scheduler", "dag-processor", "triggerer", "runner", "spark-master"}
+    assert parts | {"spark-worker-1", "spark-worker-2", "kafka"} <= set(compose["services"])
+    assert [name for name, body in compose["services"].items() if "profiles" in body] == ["kafka"]
+
+
+def test_every_lasting_service_restarts_and_has_a_health_check(compose: Compose) -> None:
+    for name, body in compose["services"].items():
+        if name != "prepare":
+            assert body["restart"] == "unless-stopped", name
+            assert body["healthcheck"]["test"][0] == "CMD", name
+
+
+def test_services_wait_only_for_services_that_can_tell(compose: Compose) -> None:
+    services = compose["services"]
+    for name, body in services.items():
+        for other, how in body.get("depends_on", {}).items():
+            assert other in services, f"{name} waits for {other}"
+            assert how["condition"] != "service_healthy" or "healthcheck" in services[other], other
+
+
+def test_volumes_are_declared_and_all_used(compose: Compose) -> None:
+    mounts = [mount for body in compose["services"].values() for mount in body.get("volumes", ())]
+    named = {mount.split(":")[0] for mount in mounts if not mount.startswith(".")}
+    assert named == set(compose["volumes"])
+
+
+def test_the_files_it_names_exist(compose: Compose) -> None:
+    for name, body in compose["services"].items():
+        for mount in body.get("volumes", ()):
+            if mount.startswith("./"):
+                assert (PROJECT / mount.split(":")[0]).is_file(), f"{name}: {mount}"
+        if "build" in body:
+            assert (PROJECT / body["build"]["context"] / body["build"]["dockerfile"]).is_file()
+
+
+def test_the_programs_it_starts_exist(compose: Compose) -> None:
+    own = [body for body in compose["services"].values() if "build" in body]
+    commands = [body["command"] for body in own] + [
+        body["healthcheck"]["test"][1:] for body in own if "healthcheck" in body
+    ]
+    for program, *arguments in commands:
+        assert shutil.which(program, path=str(Path(sys.prefix) / "bin")), f"{program} is not in the environment"
+        if arguments[0] == "-m":
+            assert importlib.util.find_spec(arguments[1]), f"there is no module {arguments[1]}"
+        elif program == "python":
+            assert (PROJECT / arguments[0]).is_file(), f"there is no {arguments[0]}"
+
+
+def test_the_image_gets_the_files_that_its_commands_need() -> None:
+    ignore = (PROJECT / "docker" / "Dockerfile.dockerignore").read_text().split("\n")
+    kept = [line.removeprefix("!") for line in ignore if line.startswith("!")]
+    assert "*" in ignore, "everything is left out that is not named"
+    for pattern in kept:
+        assert list(PROJECT.glob(pattern)), f"{pattern} matches nothing"
+    assert {"bin/setup", "dags", "etl", "warehouse", "sql", "requirements", "docker/*.py"} <= set(kept)
+    assert not any(".env" in line for line in kept)
+
+
+def test_every_frontstage_variable_is_a_setting(compose: Compose) -> None:
+    dockerfile = (PROJECT / "docker" / "Dockerfile").read_text()
+    named = {name for _, name, _ in environments(compose)} | set(re.findall(rf"{PREFIX}\w+", dockerfile))
+    ours = {name.removeprefix(PREFIX).lower() for name in named if name.startswith(PREFIX)}
+    assert "postgres_dsn" in ours
+    assert ours <= set(Settings.model_fields)
+
+
+def test_every_airflow_variable_is_an_option_of_the_installed_airflow(compose: Compose) -> None:
+    airflow = importlib.util.find_spec("airflow")
+    assert airflow is not None
+    assert airflow.origin is not None
+    options = yaml.safe_load((Path(airflow.origin).parent / "config_templates" / "config.yml").read_text())
+    named = {name for _, name, _ in environments(compose) if name.startswith("AIRFLOW__")}
+    assert named
+    for name in sorted(named):
+        _, section, option = name.lower().split("__")
+        assert option in options.get(section, {}).get("options", ()), f"{name} is not an option"
+
+
+def test_every_variable_it_takes_is_explained_in_the_example(compose: Compose, env_example: dict[str, str]) -> None:
+    taken = {name for text in texts(compose) for name in re.findall(r"\$\{(\w+)", text)}
+    assert taken == set(env_example)
+
+
+def test_a_variable_is_either_demanded_or_has_the_default_of_the_example(
+    compose: Compose, env_example: dict[str, str]
+) -> None:
+    for text in texts(compose):
+        for name, operator, rest in re.findall(r"\$\{(\w+)(:[?-])?([^}]*)\}", text):
+            assert operator in (":?", ":-"), f"{name} may be empty"
+            assert env_example[name] == ("" if operator == ":?" else rest), name
+
+
+def test_no_secret_is_written_down(compose: Compose, env_example: dict[str, str]) -> None:
+    secret = re.compile(r"PASSWORD$|SECRET|FERNET_KEY$|TOKEN")
+    for service, name, value in environments(compose):
+        if secret.search(name):
+            assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", value), f"{service}: {name} is not taken from .env"
+        for password in re.findall(r"://[^:/@]+:(.+)@", value):
+            assert password.startswith("${"), f"{service}: {name} holds a password"
+    assert {name for name in env_example if secret.search(name)} == {n for n, v in env_example.items() if not v}
+
+
+def test_only_this_machine_reaches_the_ports(compose: Compose) -> None:
+    published = [port for body in compose["services"].values() for port in body.get("ports", ())]
+    assert published
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_the_paths_inside_the_image_agree_with_the_settings(compose: Compose) -> None:
+    healthy = (PROJECT / "docker" / "healthy.py").read_text()
+    inside = Settings(home=Path(IMAGE_ROOT))
+    assert f'"{inside.runner_socket}"' in healthy
+    mounts = {mount for body in compose["services"].values() for mount in body.get("volumes", ())}
+    assert f"var:{inside.var}" in mounts
