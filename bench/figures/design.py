@@ -18,6 +18,7 @@ from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
 from etl.enrich.planning.calibrate import measure_units
 from etl.enrich.planning.cost import PerTuple, UnitCosts, hit_ratio, hybrid_cost, inlj_cost, mesh_cost, passing
 from etl.enrich.planning.sizing import FRONT_SHARE
+from etl.enrich.spec import JoinSpec
 from etl.enrich.step import Cost
 
 SHARES = (0.02, 0.05, 0.10, 0.15, 0.20, 0.30, 0.50, 0.75)
@@ -226,7 +227,7 @@ def _looked_up(setting: Setting, name: str) -> Measured:
 def _calculated(setting: Setting, name: str, measured: Measured) -> PerTuple:
     """What the model says, given only sizes and the law of the stream."""
     probability = probabilities(setting.rows, 1.0)
-    held, cached = measured.front_rows, name.startswith("c")
+    held, cached = measured.front_rows, JoinSpec.named(name).front_stage
     hits, left = hit_ratio(probability, held), passing(probability, held)
     shape = setting.profile(setting.master())
     if "mesh" in name:

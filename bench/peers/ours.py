@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from etl.enrich.build import uses_front_stage
 from etl.enrich.front_stage.stage import FrontStageConfig
+from etl.enrich.spec import JoinSpec
 from etl.masters.front_stage.keeper import FrontStageKeeper, divided
 from etl.masters.masters import PagesPlace, PinnedMaster, page_store
 from etl.masters.pages.store import PageStore
@@ -52,7 +52,7 @@ class Ours:
         plan = EnrichPlan(
             (MasterJoin(self._pinned, self._ready(tactic)),),
             tactic,  # type: ignore[arg-type]
-            divided(self._budget, 1, tactic)[1] // _WORKERS,
+            divided(self._budget, 1, JoinSpec.named(tactic))[1] // _WORKERS,
         )
         return enrich(orders, plan, self._collector)
 
@@ -79,13 +79,13 @@ class Ours:
         self._store.unpin("bench")
 
     def _ready(self, tactic: str) -> Path | None:
-        if not uses_front_stage(tactic):
+        if not JoinSpec.named(tactic).front_stage:
             return None
         with self._pinned.open() as ports:
             return self._keeper(tactic).ready(ports, self._rows_id, self._pinned.schema)
 
     def _keeper(self, tactic: str) -> FrontStageKeeper:
         if tactic not in self._keepers:
-            config = FrontStageConfig(divided(self._budget, 1, tactic)[0])
+            config = FrontStageConfig(divided(self._budget, 1, JoinSpec.named(tactic))[0])
             self._keepers[tactic] = FrontStageKeeper(self._folder / f"{tactic}.front-stage", config)
         return self._keepers[tactic]

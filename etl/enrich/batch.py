@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from etl.columnar.errors import FingerprintCollision
 from etl.columnar.gather import MasterRows, compacted, stable_argsort
 from etl.columnar.keys import I64, to_contiguous
-from etl.enrich.build import JOINS, JoinName, build
+from etl.enrich.build import build
 from etl.enrich.errors import UnknownChoice
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.step import UNBOUNDED, BatchBudget, Metrics, Step
 
-__all__ = ["ABSENT", "JOINS", "SHED", "BatchBudget", "BatchResult", "JoinName", "build", "join_batch"]
+__all__ = ["ABSENT", "SHED", "BatchBudget", "BatchResult", "build", "join_batch"]
 
 ABSENT, SHED = -1, -2
 How = Literal["inner", "left"]

@@ -7,29 +7,27 @@ auto                                   a front stage, and the tactic chosen for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from etl.enrich.errors import PortMissing, UnknownChoice
 from etl.enrich.front_stage.policy import POLICIES, PolicyName
 from etl.enrich.front_stage.port import FrontStagePort
 from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
 from etl.enrich.join import SemiStreamJoin
-from etl.enrich.planning.auto import AutoTactic, Clock, TacticName, prices
+from etl.enrich.planning.auto import AutoTactic, Clock, prices
 from etl.enrich.planning.calibrate import measure_units, profile_of
 from etl.enrich.planning.cost import MasterProfile, UnitCosts
 from etl.enrich.planning.feedback import Feedback
 from etl.enrich.planning.sizing import FRONT_SHARE, Sizes, size_hybrid, size_inlj, size_mesh
-from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
+from etl.enrich.ports import MasterIndex, MasterLookup, MasterReader, MasterScan
 from etl.enrich.shedding import SheddingConfig
+from etl.enrich.spec import JoinName, JoinSpec, TacticName
 from etl.enrich.tactics.hybrid import HybridConfig, HybridJoin
 from etl.enrich.tactics.inlj import IndexNestedLoop, InljConfig
 from etl.enrich.tactics.mesh import MeshConfig, MeshJoin
 from etl.enrich.tactics.tactic import Tactic
 
-JoinName = Literal["inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto"]
-JOINS: tuple[JoinName, ...] = ("inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin", "auto")
 LOOKUP_FRONT_SHARE = 0.75
 """Of the budget, for the front stage where lookups follow it: what is left holds the rows of one lookup."""
 
@@ -38,7 +36,7 @@ LOOKUP_TUPLES = 262_144
 
 _USUAL_TUPLES = 65_536
 
-_PORT: dict[TacticName, str] = {"inlj": "lookup", "hybridjoin": "index", "meshjoin": "scan"}
+_WAYS: Mapping[TacticName, str] = {"inlj": "lookup", "hybridjoin": "index", "meshjoin": "scan"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,14 @@ class Sources:
     scan: MasterScan | None = None
     index: MasterIndex | None = None
 
+    @classmethod
+    def of(cls, reader: MasterReader) -> Sources:
+        """The ways that a reader is capable of."""
+        able = reader.capabilities
+        return cls(reader if able.lookup else None, reader if able.scan else None, reader if able.index else None)
+
     def offers(self, tactic: TacticName) -> bool:
-        return getattr(self, _PORT[tactic]) is not None
+        return {"inlj": self.lookup, "hybridjoin": self.index, "meshjoin": self.scan}[tactic] is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,50 +86,48 @@ class Options:
 
 
 def assemble(
-    name: str,
+    spec: JoinSpec,
     sources: Sources,
     budget_bytes: int,
     options: Options,
     front_stage: FrontStagePort | None = None,
     profile: MasterProfile | None = None,
 ) -> SemiStreamJoin:
-    """The join of that name, all its parts within `budget_bytes`. `front_stage`: one that was kept."""
-    if name not in JOINS:
-        raise UnknownChoice("join", name, JOINS)
+    """The join, all its parts within `budget_bytes`. `front_stage`: one that was kept."""
+    names = _tactics(spec, sources)
     profile = profile or profile_of(sources.scan)
-    names, cached = _tactics(name, sources), uses_front_stage(name)
-    if name == "auto":
+    if spec.tactic == "auto":
         options = replace(options, feedback=options.feedback or Feedback(_units(sources, options)))
-    sizes = planned(name, names, budget_bytes, profile, options)
+    sizes = planned(spec, names, budget_bytes, profile, options)
     front_bytes = min(size.front_bytes for size in sizes.values())
     make = {tactic: _maker(tactic, sources, sizes[tactic], options) for tactic in names}
-    if name == "auto":
+    if spec.tactic == "auto":
         tactic: Tactic = AutoTactic(make, sizes, profile, options.feedback or Feedback(), options.clock)
     else:
         tactic = make[names[0]]()
-    if cached and front_stage is None and not options.front_elsewhere:
+    if spec.front_stage and front_stage is None and not options.front_elsewhere:
         front_stage = FrontStage(
             FrontStageConfig(front_bytes, options.policy, options.threshold, options.window, options.negative_ttl_s)
         )
-    return SemiStreamJoin(front_stage if cached else None, tactic, options.shedding)
+    return SemiStreamJoin(front_stage if spec.front_stage else None, tactic, options.shedding)
 
 
 def planned(
-    name: str,
+    spec: JoinSpec,
     tactics: Sequence[TacticName],
     budget_bytes: int,
     profile: MasterProfile,
     options: Options | None = None,
 ) -> dict[TacticName, Sizes]:
-    """The sizes of each of these tactics, as the join of that name would use them."""
+    """The sizes of each of these tactics, as this join would use them."""
     options = options or Options()
-    cached = uses_front_stage(name) and not options.front_elsewhere
+    cached = spec.front_stage and not options.front_elsewhere
 
     def sized(share: float) -> dict[TacticName, Sizes]:
         chosen = replace(options, front_share=share)
         return {tactic: _size(tactic, budget_bytes, profile, chosen, cached=cached) for tactic in tactics}
 
-    if name != "auto":
+    if spec.tactic != "auto":
         return sized(options.front_share)
     # One division of the budget has to serve whatever is chosen later: the one that suits the usual choice.
     sizes = sized(max(options.front_share, LOOKUP_FRONT_SHARE))
@@ -134,22 +136,12 @@ def planned(
     return sizes if min(usual, key=lambda tactic: usual[tactic]) == "inlj" else sized(options.front_share)
 
 
-def uses_front_stage(name: str) -> bool:
-    """Whether a join has a front stage: those with a "c" in front, and `auto`."""
-    return name == "auto" or name.startswith("c")
-
-
-def _tactics(name: str, sources: Sources) -> list[TacticName]:
-    """Which tactics the name stands for, all of them possible with these sources."""
-    if name == "auto":
-        offered = [tactic for tactic in _PORT if sources.offers(tactic)]
-        if not offered:
-            raise PortMissing(name, "lookup, index or scan")
-        return offered
-    tactic: TacticName = "inlj" if "inlj" in name else "hybridjoin" if "hybrid" in name else "meshjoin"
-    if not sources.offers(tactic):
-        raise PortMissing(name, _PORT[tactic])
-    return [tactic]
+def _tactics(spec: JoinSpec, sources: Sources) -> list[TacticName]:
+    """The tactics that the join may use and these sources make possible."""
+    offered = [tactic for tactic in spec.tactics if sources.offers(tactic)]
+    if not offered:
+        raise PortMissing(spec.name, " or ".join(_WAYS[tactic] for tactic in spec.tactics))
+    return offered
 
 
 def _size(tactic: TacticName, budget: int, profile: MasterProfile, options: Options, *, cached: bool) -> Sizes:
@@ -190,9 +182,10 @@ def _units(sources: Sources, options: Options) -> UnitCosts:
 
 
 def build(
-    name: str,
+    join: JoinSpec | JoinName,
     *,
     budget_bytes: int,
+    reader: MasterReader | None = None,
     lookup: MasterLookup | None = None,
     scan: MasterScan | None = None,
     index: MasterIndex | None = None,
@@ -201,6 +194,11 @@ def build(
     options: Options | None = None,
     **turned: object,
 ) -> SemiStreamJoin:
-    """`assemble` with its parts by keyword: `build("cinlj", lookup=source, budget_bytes=…, policy="paper")`."""
+    """`assemble` with its parts by keyword: `build("cinlj", reader=pages, budget_bytes=…, policy="paper")`.
+
+    `reader` offers every way that it is capable of; `lookup`, `scan` and `index` give some ways only.
+    """
+    spec = join if isinstance(join, JoinSpec) else JoinSpec.named(join)
+    sources = Sources(lookup, scan, index) if reader is None else Sources.of(reader)
     chosen = replace(options or Options(), **turned)  # type: ignore[arg-type]
-    return assemble(name, Sources(lookup, scan, index), budget_bytes, chosen, front_stage, profile)
+    return assemble(spec, sources, budget_bytes, chosen, front_stage, profile)

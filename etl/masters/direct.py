@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-
-import pyarrow as pa
 
 from etl.errors import TerminalError
 from etl.masters.delta.reader import pin_delta
+from etl.masters.driver_state import driver_state
 from etl.masters.masters import PINS_FOR, PinnedMaster, rows_name
 from etl.masters.pins import Pin, Pins
 from etl.masters.postgres.reader import MasterSnapshot, exported_snapshot
 from etl.model import Progress
 from warehouse.contract import Master
-
-_FENCES: dict[str, tuple[datetime, pa.Table]] = {}
-"""By table, where its pages begin. Any fences but none give every row once: those of an earlier batch serve a while."""
-
-_FENCES_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +38,7 @@ class PostgresMasters:
     def _pin(self, snapshot: MasterSnapshot, master: Master, now: datetime) -> PinnedMaster:
         pinned = snapshot.pin(master.table, [master.key], master.columns, rows_per_query=self.rows_per_query)
         origin = f"postgres {snapshot.origin} {master.table}"
-        found, fences = _FENCES.get(origin, (now, None))
-        if fences is not None and fences.num_rows and now - found < _FENCES_FOR:
-            pinned = replace(pinned, fences=fences)
-        else:
-            pinned = snapshot.with_fences(pinned)
-            assert pinned.fences is not None, "fences were just found"
-            _FENCES[origin] = now, pinned.fences
+        pinned = replace(pinned, fences=driver_state().fences(origin, now, lambda: snapshot.fences(pinned)))
         rows_id = rows_name(f"{origin}:{pinned.version}", pinned.schema)
         return PinnedMaster(master, pinned.version, rows_id, pinned.schema, pinned)
 

@@ -21,13 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columnar.keys import encode, to_contiguous
-from etl.enrich.build import LOOKUP_TUPLES, JoinName, Options, build, planned
+from etl.enrich.build import LOOKUP_TUPLES, Options, build, planned
 from etl.enrich.front_stage.rows import FrontRows, FrontStageConfig
-from etl.enrich.planning.auto import AutoTactic, Choice, Clock, TacticName
+from etl.enrich.planning.auto import AutoTactic, Choice, Clock
 from etl.enrich.planning.calibrate import measure_units, profile_of
 from etl.enrich.planning.cost import MasterProfile, UnitCosts, pages_touched
 from etl.enrich.planning.sizing import Sizes
-from etl.enrich.ports import MasterScan
+from etl.enrich.ports import MasterReader, MasterScan
+from etl.enrich.spec import JoinSpec, TacticName
 from etl.enrich.step import StreamTuples
 from etl.masters.front_stage.keeper import divided
 from etl.masters.masters import page_store
@@ -35,8 +36,6 @@ from etl.masters.pages.view import MasterPages
 from etl.masters.wiring import masters_of
 from etl.settings import Settings
 from warehouse.contract import Master
-
-TACTICS: tuple[TacticName, ...] = ("inlj", "hybridjoin", "meshjoin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,48 +79,43 @@ class Explanation:
 
 
 @contextmanager
-def ports_of(settings: Settings, dsn: str, master: Master, now: datetime) -> Iterator[Any]:
-    """The three ports into a master as it is: pages are not refreshed for being looked at."""
+def ports_of(settings: Settings, dsn: str, master: Master, now: datetime) -> Iterator[MasterReader]:
+    """A reader of a master as it is: pages are not refreshed for being looked at."""
     if settings.master_store == "pages":
         with page_store(settings.master_pages / master.name).open(columns=master.columns) as pages:
             yield pages
         return
     with (
         masters_of(settings, [master], dsn).pinned("explain", now, lambda _: None) as (pinned,),
-        pinned.open() as ports,
+        pinned.open() as reader,
     ):
-        yield ports
+        yield reader
 
 
 def explain(
     settings: Settings,
     masters: int,
     name: str,
-    ports: Any,
+    reader: MasterReader,
     *,
     tuples: int = 50_000,
     keys: int | None = None,
     clock: Clock = time.perf_counter,
 ) -> Explanation:
     """Explain the join with one of so many masters, for so many pending tuples with so many distinct keys."""
-    profile = profile_of(ports)
-    front_bytes, budget = divided(settings.budget_bytes, masters, settings.tactic)
-    units = measure_units(UnitCosts(), clock, lookup=ports, scan=ports, index=ports)
+    profile, spec = profile_of(reader), JoinSpec.named(settings.tactic)
+    front_bytes, budget = divided(settings.budget_bytes, masters, spec)
+    units = measure_units(UnitCosts(), clock, lookup=reader, scan=reader, index=reader)
     options = Options(units=units, front_elsewhere=True, lookup_tuples=LOOKUP_TUPLES)
-    join = build("auto", lookup=ports, scan=ports, index=ports, budget_bytes=budget, profile=profile, options=options)
+    join = build("auto", reader=reader, budget_bytes=budget, profile=profile, options=options)
     assert isinstance(join.tactic, AutoTactic), "auto chooses"
-    wanted = encode(drawn_keys(ports, profile, tuples, keys))
+    wanted = encode(drawn_keys(reader, profile, tuples, keys))
     join.tactic.load(StreamTuples(np.arange(len(wanted)), wanted))
     assert join.tactic.choice is not None, "somebody was chosen"
-    rows = ports.manifest.rows if isinstance(ports, MasterPages) else profile.rows
-    room = _front_rows(FrontStageConfig(front_bytes, settings.policy), ports) if front_bytes else 0
-    sizes = planned(settings.tactic, tactics_of(settings.tactic), budget, profile, options)
+    rows = reader.manifest.rows if isinstance(reader, MasterPages) else profile.rows
+    room = _front_rows(FrontStageConfig(front_bytes, settings.policy), reader) if front_bytes else 0
+    sizes = planned(spec, spec.tactics, budget, profile, options)
     return Explanation(name, rows, profile, front_bytes, min(rows, room), sizes, units, join.tactic.choice)
-
-
-def tactics_of(name: JoinName) -> list[TacticName]:
-    """The tactics that a join of this name may use."""
-    return [tactic for tactic in TACTICS if name == "auto" or name.removeprefix("c") == tactic]
 
 
 def drawn_keys(scan: MasterScan, profile: MasterProfile, tuples: int, keys: int | None) -> pa.Array:

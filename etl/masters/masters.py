@@ -15,10 +15,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from etl.enrich.ports import MasterReader
 from etl.errors import TerminalError
 from etl.masters.pages.errors import NothingPublished, RepublishNeeded, StoreBusy
 from etl.masters.pages.manifest import Manifest
@@ -26,6 +27,7 @@ from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
 from etl.masters.pages.view import MasterPages
 from etl.masters.source import MasterSource
+from etl.masters.worker_cache import worker_cache
 from etl.model import Progress
 from warehouse.contract import Master
 
@@ -36,8 +38,8 @@ PINS_FOR = timedelta(days=2)
 class Place(Protocol):
     """Where one version of a master is read; travels to workers."""
 
-    def open(self) -> AbstractContextManager[Any]:
-        """The ports, for as long as the block lasts."""
+    def open(self) -> AbstractContextManager[MasterReader]:
+        """A reader, for as long as the block lasts."""
         ...
 
 
@@ -51,7 +53,7 @@ class PinnedMaster:
     schema: pa.Schema
     place: Place
 
-    def open(self) -> AbstractContextManager[Any]:
+    def open(self) -> AbstractContextManager[MasterReader]:
         return self.place.open()
 
 
@@ -69,13 +71,9 @@ class Masters(Protocol):
         ...
 
 
-_STORES: dict[Path, PageStore] = {}
-"""One per process: a store remembers which pages it has verified."""
-
-
 def page_store(root: Path) -> PageStore:
     """This process's store under a root."""
-    return _STORES.setdefault(root, PageStore(root))
+    return worker_cache().page_store(root)
 
 
 @dataclass(frozen=True, slots=True)

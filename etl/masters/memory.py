@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from etl.columnar.hash_index import HashIndex
 from etl.columnar.keys import Keys, distinct, encode, same_kind, to_contiguous, valid
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
+from etl.enrich.ports import Capabilities
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ class Asked:
 
 
 class MemoryMaster:
-    """`MasterLookup`, `MasterScan` and `MasterIndex` over one Arrow table. The key is moved to the first column."""
+    """`MasterReader` over one Arrow table. The key is moved to the first column."""
 
     def __init__(self, table: pa.Table, key: str, *, page_rows: int = 500, name: str = "memory") -> None:
         if page_rows <= 0:
@@ -47,6 +48,14 @@ class MemoryMaster:
     @property
     def rows(self) -> int:
         return int(self._rows.num_rows)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    @property
+    def change_tracking(self) -> None:
+        return None
 
     def lookup(self, keys: pa.Array) -> pa.Table:
         """The rows of `keys`; keys without a row are left out."""

@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from etl.enrich.build import uses_front_stage
 from etl.enrich.front_stage.stage import FrontStageConfig
+from etl.enrich.spec import JoinSpec
+from etl.masters.driver_state import driver_state
 from etl.masters.front_stage.keeper import FrontStageKeeper, FrontStageStats, divided
 from etl.masters.masters import Masters, PinnedMaster
 from etl.model import Progress
 from etl.settings import Settings
 from etl.spark.engine_notes import Notes
 from etl.spark.enrich import EnrichPlan, MasterJoin
-
-_KEEPERS: dict[tuple[Path, FrontStageConfig], FrontStageKeeper] = {}
-"""The resident driver keeps them: what a policy knows of keys that are not inside is in no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Engine:
         return EnrichPlan(
             tuple(MasterJoin(one, self._front_stage(one, len(pinned))) for one in pinned),
             own.tactic,
-            divided(own.budget_bytes, len(pinned), own.tactic)[1],
+            divided(own.budget_bytes, len(pinned), JoinSpec.named(own.tactic))[1],
             lookups=own.task_lookups,
             pages=own.task_pages,
         )
@@ -58,13 +56,13 @@ class Engine:
         return kept
 
     def _front_stage(self, pinned: PinnedMaster, masters: int) -> Path | None:
-        if not uses_front_stage(self.settings.tactic):
+        if not JoinSpec.named(self.settings.tactic).front_stage:
             return None
         with pinned.open() as ports:
             return self._keeper(pinned, masters).ready(ports, pinned.rows_id, pinned.schema)
 
     def _keeper(self, pinned: PinnedMaster, masters: int) -> FrontStageKeeper:
-        budget, _ = divided(self.settings.budget_bytes, masters, self.settings.tactic)
+        budget, _ = divided(self.settings.budget_bytes, masters, JoinSpec.named(self.settings.tactic))
         config = FrontStageConfig(budget, self.settings.policy)
         path = self.folder / f"{pinned.master.name}.front-stage"
-        return _KEEPERS.setdefault((path, config), FrontStageKeeper(path, config))
+        return driver_state().keeper(path, config)

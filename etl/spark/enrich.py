@@ -29,15 +29,14 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from etl.columnar.gather import MasterRows, stable_argsort
 from etl.columnar.keys import same_kind
-from etl.enrich.batch import ABSENT, SHED, BatchBudget, BatchResult, JoinName, build, join_batch
-from etl.enrich.build import LOOKUP_TUPLES, uses_front_stage
-from etl.enrich.front_stage.shared import HotRows, SharedFrontStage
+from etl.enrich.batch import ABSENT, SHED, BatchBudget, BatchResult, build, join_batch
+from etl.enrich.build import LOOKUP_TUPLES
+from etl.enrich.front_stage.shared import SharedFrontStage
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.planning.auto import AutoTactic
-from etl.enrich.planning.feedback import Feedback
-from etl.masters.front_stage import file as front_stage_file
-from etl.masters.front_stage.file import FrontStageDamaged
+from etl.enrich.spec import JoinName, JoinSpec
 from etl.masters.masters import PinnedMaster
+from etl.masters.worker_cache import StoreName, worker_cache
 from etl.spark.crossing import packed
 from etl.spark.engine_notes import MasterNotes, Notes
 
@@ -45,12 +44,6 @@ SHED_FLAG = "shed"
 
 _JOINED_ROWS, _JOINED_BYTES = 262_144, 2**28
 _SENT_ROWS = 8_192  # a megabyte or so: still in the cores' caches when the JVM turns it into rows
-
-_HOT: dict[Path, tuple[str, int, HotRows]] = {}
-"""By file, the front stage this worker has mapped: whose rows, and which file exactly."""
-
-_FEEDBACK: dict[tuple[str, str], Feedback] = {}
-"""By master and store, what reading costs this worker; measured once, then corrected by every batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +124,18 @@ class _Run:
 
     def __init__(self, plan: EnrichPlan, join: MasterJoin, opened: ExitStack) -> None:
         self.pinned, self._plan = join.pinned, plan
-        ports = opened.enter_context(join.pinned.open())
-        self._store = (join.pinned.master.table, type(join.pinned.place).__name__)
-        self._front = SharedFrontStage(_hot(join)) if uses_front_stage(plan.tactic) else None
+        reader = opened.enter_context(join.pinned.open())
+        self._store = StoreName(join.pinned.master.table, type(join.pinned.place).__name__)
+        hot = worker_cache().hot_rows(join.front_stage, join.pinned.rows_id)
+        self._front = SharedFrontStage(hot) if JoinSpec.named(plan.tactic).front_stage else None
         self.join: SemiStreamJoin = build(
             plan.tactic,
-            lookup=ports,
-            scan=ports,
-            index=ports,
+            reader=reader,
             budget_bytes=plan.budget_bytes,
             front_stage=self._front,
             lookup_tuples=plan.lookup_tuples,
             front_elsewhere=True,
-            feedback=_FEEDBACK.get(self._store),
+            feedback=worker_cache().feedback.get(self._store),
             clock=time.perf_counter,
         )
         self._left = BatchBudget(plan.pages, plan.lookups)
@@ -158,30 +150,13 @@ class _Run:
     def notes(self) -> MasterNotes:
         """What the driver should know, once the partition is done."""
         if isinstance(self.join.tactic, AutoTactic):
-            _FEEDBACK[self._store] = self.join.tactic.feedback
+            worker_cache().feedback[self._store] = self.join.tactic.feedback
         return self._notes.with_learned(None if self._front is None else self._front.snapshot())
 
     def _chosen(self) -> str:
         tactic = self.join.tactic
         chosen = tactic.choice if isinstance(tactic, AutoTactic) else None
         return self._plan.tactic if chosen is None else chosen.name
-
-
-def _hot(join: MasterJoin) -> HotRows | None:
-    """The shared rows, if the file has those of the pinned version."""
-    path = join.front_stage
-    if path is None:
-        return None
-    try:
-        made = path.stat().st_mtime_ns
-        known = _HOT.get(path)
-        if known is None or known[:2] != (join.pinned.rows_id, made):
-            hot, belongs = front_stage_file.load(path, verify=False)
-            known = (belongs.rows_id, made, hot)
-            _HOT[path] = known
-    except (OSError, FrontStageDamaged, pa.ArrowInvalid):
-        return None
-    return known[2] if known[0] == join.pinned.rows_id else None
 
 
 def _enrich_batch(runs: Mapping[str, _Run], batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -17,13 +17,12 @@ import pyarrow as pa
 
 from etl.columnar.keys import approx_distinct
 from etl.enrich.planning.cost import MasterProfile, UnitCosts, pages_touched
-from etl.enrich.planning.feedback import Feedback, TacticName
+from etl.enrich.planning.feedback import Feedback
 from etl.enrich.planning.sizing import Sizes
+from etl.enrich.spec import TacticName
 from etl.enrich.step import UNBOUNDED, BatchBudget, StreamTuples, TacticStep, stacked
 from etl.enrich.stream_buffer import StreamBuffer
 from etl.enrich.tactics.tactic import Tactic
-
-__all__ = ["AutoTactic", "Choice", "Clock", "TacticName", "prices"]
 
 Clock = Callable[[], float]
 _WORDS = {

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from etl.enrich.planning.cost import UnitCosts
-
-TacticName = Literal["inlj", "hybridjoin", "meshjoin"]
+from etl.enrich.spec import TacticName
 
 _LEARN = 0.3  # weight of the newest round
 _MOST = 2.0  # times the expected factor at most: a slower round says more of the machine than of the tactic

@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.columnar.keys import to_contiguous
+from etl.enrich.ports import Capabilities
 from etl.masters import key_codec
 from etl.masters.delta.row_groups import DataFiles, RowGroup, row_groups
 from etl.masters.delta.table import open_table, shape_of
@@ -50,9 +51,9 @@ class PinnedDelta(Shaped):
     groups: tuple[RowGroup, ...] = field(repr=False)
     key_cache_bytes: int
 
-    def open(self) -> DeltaPorts:
+    def open(self) -> DeltaReader:
         """A reader, for as long as its block lasts."""
-        return DeltaPorts(self)
+        return DeltaReader(self)
 
 
 def pin_delta(
@@ -72,8 +73,8 @@ def pin_delta(
     )
 
 
-class DeltaPorts:
-    """`MasterLookup`, `MasterScan` and `MasterIndex` on a pinned Delta version."""
+class DeltaReader:
+    """`MasterReader` on a pinned Delta version."""
 
     def __init__(self, pinned: PinnedDelta) -> None:
         self._pinned, self._shape, self._groups = pinned, pinned.shape, pinned.groups
@@ -89,6 +90,14 @@ class DeltaPorts:
     ) -> None:
         self._keys.clear()
         self._files.close()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    @property
+    def change_tracking(self) -> None:
+        return None
 
     # --- MasterLookup
 

@@ -1,8 +1,8 @@
 """Keeps one master's front stage between batches: in the driver's memory, and in the file that workers map.
 
-    before a batch   keeper.ready(ports, rows_id, schema)    the rows are those of the pinned version, or are read again
+    before a batch   keeper.ready(reader, rows_id, schema)   the rows are those of the pinned version, or are read again
     in the batch     workers map the file, note what they wanted
-    after it         keeper.learn(notes, ports)              the policy admits and evicts; the file is written anew
+    after it         keeper.learn(notes, reader)            the policy admits and evicts; the file is written anew
 
 Whatever is in doubt is thrown away or read again: a damaged file, rows of a version whose changes cannot be told. The
 frequencies survive a new version of the master, because the stream has not changed with it.
@@ -13,25 +13,26 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from etl.columnar.keys import I64, encode, match_rows, to_contiguous
-from etl.enrich.build import LOOKUP_FRONT_SHARE, uses_front_stage
+from etl.enrich.build import LOOKUP_FRONT_SHARE
 from etl.enrich.front_stage.frequencies import KeyFrequencies
 from etl.enrich.front_stage.shared import HotRows
 from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
+from etl.enrich.ports import MasterReader
+from etl.enrich.spec import JoinSpec
 from etl.masters.front_stage import file as front_stage_file
 from etl.masters.front_stage.file import FrontStageDamaged, Provenance
 
 _WORTH_WRITING = 0.002  # of the rows: with fewer new ones the file of the last batch does as well
 
 
-def divided(budget_bytes: int, masters: int, tactic: str) -> tuple[int, int]:
+def divided(budget_bytes: int, masters: int, join: JoinSpec) -> tuple[int, int]:
     """The budget's parts for each of so many masters: the front stage all workers share, and one worker's join."""
-    front = int(budget_bytes * LOOKUP_FRONT_SHARE) if uses_front_stage(tactic) else 0
+    front = int(budget_bytes * LOOKUP_FRONT_SHARE) if join.front_stage else 0
     return front // masters, (budget_bytes - front) // masters
 
 
@@ -69,25 +70,25 @@ class FrontStageKeeper:
     def __len__(self) -> int:
         return len(self._front)
 
-    def ready(self, ports: Any, rows_id: str, schema: pa.Schema) -> Path | None:
+    def ready(self, reader: MasterReader, rows_id: str, schema: pa.Schema) -> Path | None:
         """The file to map at this version of the master; None while nothing has been learned."""
-        now = Provenance(rows_id, tuple(getattr(ports, "parts", ())))
+        now = Provenance(rows_id, () if reader.change_tracking is None else reader.change_tracking.parts)
         if self._belongs is None:
             self._recover()
         if self._belongs is not None and self._belongs != now:
-            self._follow(ports, self._belongs, now, schema)
+            self._follow(reader, self._belongs, now, schema)
         self._belongs = now
         self._write()
         return self.path if len(self._front) else None
 
-    def learn(self, learned: KeyFrequencies, ports: Any) -> FrontStageStats:
+    def learn(self, learned: KeyFrequencies, reader: MasterReader) -> FrontStageStats:
         """Let the policy look at what the workers saw, and write the rows for the next batch."""
         keys = encode(learned.keys)
         inside = self._front.recall(keys, learned.counts, learned.tuples)
         missing = np.flatnonzero(~inside)
         before = replace(self._front.counts)
         if len(missing):
-            rows = ports.lookup(learned.keys.take(pa.array(missing)))
+            rows = reader.lookup(learned.keys.take(pa.array(missing)))
             self._admit(rows, learned.keys.take(pa.array(missing)), learned.counts[missing])
         admitted = self._front.counts.admissions - before.admissions
         evicted = self._front.counts.evictions - before.evictions
@@ -113,7 +114,7 @@ class FrontStageKeeper:
         self._front.learn(hot.rows, hot.frequency)
         self._belongs = belongs
 
-    def _follow(self, ports: Any, before: Provenance, now: Provenance, schema: pa.Schema) -> None:
+    def _follow(self, reader: MasterReader, before: Provenance, now: Provenance, schema: pa.Schema) -> None:
         """Bring the rows to another version: those that changed, or all where that cannot be told."""
         saved = self._front.content()
         if before.rows_id == now.rows_id or saved is None:
@@ -124,7 +125,8 @@ class FrontStageKeeper:
             self._front = FrontStage(self.config)
             return
         alike = rows.schema.names == schema.names and rows.schema.types == schema.types
-        touched = ports.touched(keys, before.parts) if alike and before.parts and hasattr(ports, "touched") else None
+        tracking = reader.change_tracking
+        touched = None if tracking is None or not alike or not before.parts else tracking.touched(keys, before.parts)
         if touched is None:
             self._front = FrontStage(self.config)
             changed, counts = keys, frequency
@@ -133,7 +135,7 @@ class FrontStageKeeper:
             self._front.invalidate(encode(changed))
         self._reread += len(changed)
         if len(changed):
-            self._admit(ports.lookup(changed), changed, counts)
+            self._admit(reader.lookup(changed), changed, counts)
 
     def _write(self) -> None:
         if self._belongs is None or (self._belongs == self._written and self._in_place()):

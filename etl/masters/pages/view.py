@@ -18,6 +18,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from etl.enrich.ports import Capabilities, ChangeTracking
 from etl.masters import key_codec
 from etl.masters.pages.errors import ColumnMismatch
 from etl.masters.pages.manifest import Manifest, made_for
@@ -55,6 +56,15 @@ class MasterPages:
     def rows_version(self) -> int:
         """Equal numbers mean equal rows: what caches of rows go by."""
         return self.manifest.rows_version
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    @property
+    def change_tracking(self) -> ChangeTracking:
+        """Runs never change, so their names tell what is new."""
+        return self
 
     @property
     def parts(self) -> tuple[str, ...]:

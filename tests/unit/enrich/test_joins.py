@@ -10,10 +10,11 @@ import pytest
 
 from etl.columnar.errors import KeyTypeMismatch
 from etl.columnar.keys import encode
-from etl.enrich.batch import JOINS, SHED, BatchBudget, build, join_batch
+from etl.enrich.batch import SHED, BatchBudget, build, join_batch
 from etl.enrich.errors import BudgetTooSmall, PortMissing
 from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
 from etl.enrich.join import SemiStreamJoin
+from etl.enrich.spec import JOINS
 from etl.enrich.step import Metrics
 from etl.enrich.tactics.hybrid import HybridConfig, HybridJoin
 from etl.enrich.tactics.inlj import IndexNestedLoop, InljConfig

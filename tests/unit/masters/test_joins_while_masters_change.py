@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from etl.enrich.batch import JOINS, build
+from etl.enrich.batch import build
 from etl.enrich.join import SemiStreamJoin
+from etl.enrich.spec import JOINS
 from etl.enrich.step import Step
 from etl.masters.pages.compact import compact
 from etl.masters.pages.store import PageStore

@@ -14,6 +14,7 @@ from etl import settings as configuration
 from etl.adapters import postgres
 from etl.enrich.build import build
 from etl.enrich.planning.auto import AutoTactic
+from etl.enrich.spec import JoinSpec
 from etl.masters import explanation, maintenance
 from etl.masters.front_stage.keeper import divided
 from etl.masters.maintenance import ReadDirectly, UnknownMaster
@@ -224,7 +225,7 @@ def test_the_memory_that_is_explained_is_the_memory_the_joins_get(own: Settings,
     mine = own.model_copy(update={"tactic": tactic})
     with store(own).open() as ports:
         result = explanation.explain(mine, 2, "customer", ports, tuples=2000)
-        plan = EnrichPlan((), tactic, divided(own.budget_bytes, 2, tactic)[1])
+        plan = EnrichPlan((), tactic, divided(own.budget_bytes, 2, JoinSpec.named(tactic))[1])
         ways: dict[str, Any] = {"lookup": ports, "scan": ports, "index": ports}
         sizes = {"budget_bytes": plan.budget_bytes, "lookup_tuples": plan.lookup_tuples}
         real = build(tactic, **ways, **sizes, front_elsewhere=True)

@@ -11,7 +11,8 @@ import pytest
 from etl.enrich.batch import build, join_batch
 from etl.enrich.planning.auto import AutoTactic
 from etl.enrich.planning.cost import UnitCosts
-from etl.enrich.planning.feedback import Feedback, SizeStats, TacticName
+from etl.enrich.planning.feedback import Feedback, SizeStats
+from etl.enrich.spec import TacticName
 from etl.masters.memory import MemoryMaster
 
 Prices = Mapping[TacticName, float]
