@@ -20,7 +20,7 @@ from deltalake import WriterProperties, write_deltalake
 from etl.adapters import postgres
 from etl.columnar.errors import KeyTypeMismatch
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
-from etl.enrich.ports import MasterIndex, MasterLookup, MasterScan
+from etl.enrich.ports import ChangeTracking, MasterIndex, MasterLookup, MasterReader, MasterScan
 from etl.masters.delta.reader import pin_delta
 from etl.masters.memory import MemoryMaster
 from etl.masters.pages.compact import compact
@@ -218,6 +218,17 @@ def test_a_master_offers_all_three_ports(master: Any) -> None:
     assert isinstance(master, MasterLookup)
     assert isinstance(master, MasterScan)
     assert isinstance(master, MasterIndex)
+    assert isinstance(master, MasterReader)
+    assert (master.capabilities.lookup, master.capabilities.scan, master.capabilities.index) == (True, True, True)
+
+
+def test_a_master_that_tracks_changes_finds_none_since_its_own_version(case: Case, master: Any) -> None:
+    tracking = master.change_tracking
+    if tracking is not None:
+        assert isinstance(tracking, ChangeTracking)
+        assert len(set(tracking.parts)) == len(tracking.parts) > 0
+        assert tracking.touched(case.keys(1, 2, ROWS), tracking.parts).tolist() == [False, False, False]
+        assert tracking.touched(case.keys(1), ("base-00000000-none",)) is None, "another base says nothing"
 
 
 def test_a_lookup_gives_the_rows_of_keys_that_have_one(case: Case, master: Any) -> None:

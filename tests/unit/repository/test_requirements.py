@@ -1,0 +1,55 @@
+"""Every package that the tree imports is asked for by name in `requirements/*.in`; none comes along by accident."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from etl.settings import PROJECT
+
+RUNTIME, DEV = PROJECT / "requirements" / "runtime.in", PROJECT / "requirements" / "dev.in"
+OWN = {"etl", "warehouse", "tests", "bench", "dags"}
+TREES = [("etl", RUNTIME), ("warehouse", RUNTIME), ("dags", RUNTIME), ("tests", DEV), ("bench", DEV)]
+
+
+def declared(path: Path) -> set[str]:
+    names: set[str] = set()
+    for line in path.read_text().splitlines():
+        text = line.split("#")[0].strip()
+        if text.startswith("-r "):
+            names |= declared(path.parent / text.removeprefix("-r ").strip())
+        elif text:
+            names.add(canonicalize_name(Requirement(text).name))
+    return names
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+def undeclared(names: set[str], allowed: set[str]) -> set[str]:
+    owners = packages_distributions()
+    foreign = names - OWN - set(sys.stdlib_module_names)
+    return {name for name in foreign if not {canonicalize_name(one) for one in owners.get(name, [name])} & allowed}
+
+
+@pytest.mark.parametrize(("folder", "requirements"), TREES, ids=[folder for folder, _ in TREES])
+def test_every_imported_package_is_declared(folder: str, requirements: Path) -> None:
+    names = {name for path in (PROJECT / folder).rglob("*.py") for name in imported(ast.parse(path.read_text()))}
+    assert undeclared(names, declared(requirements)) == set()
+
+
+def test_a_package_that_only_comes_along_is_noticed() -> None:
+    names = set(imported(ast.parse("import os, greenlet\nfrom mako.template import Template\nimport etl.model")))
+    assert undeclared(names, declared(RUNTIME)) == {"greenlet", "mako"}
