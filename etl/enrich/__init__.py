@@ -1,12 +1,13 @@
-"""Enrich: semi-stream joins of order keys with master rows, in a fixed number of bytes. NumPy and Arrow only.
+"""Enrich: semi-stream joins of stream keys with master rows, in a fixed number of bytes. NumPy and Arrow only.
 
-    batch        what micro-batches call: keys in, one answer per key out
-    build        the seven joins by name; sizing, cost, calibrate, auto: how large, how dear, which one
-    join         the driver: stream buffer, front stage, shedding, one tactic
-    front_stage  the most wanted rows; front_rows, policy, row_store, remembered: its parts
-    mesh, hybrid, inlj    the tactics; pending: tuples that wait
-    ports        how master data is read (keys as numbers: etl.columnar)
-    step         the values they hand to each other
+    batch          what micro-batches call: keys in, one answer per key out
+    spec, build    which join (a tactic, with or without a front stage), and how it is put together within a budget
+    join           the driver: stream buffer, front stage, shedding, one tactic
+    front_stage/   the most frequent master rows, kept by row
+    tactics/       MESHJOIN, HYBRIDJOIN, index nested loop; the tuples that wait in them
+    planning/      sizes from the budget, costs, and the choice of `auto`
+    ports          how master data is read
+    step           the values that the parts exchange
 
-`docs/joins.md` tells the story.
+`docs/joins.md` explains the algorithms.
 """

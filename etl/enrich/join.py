@@ -1,4 +1,4 @@
-"""The driver: stream buffers, front stage, shedding and one tactic, put together.
+"""The driver: stream buffers, front stage, shedding and one tactic, put together (ADR 20).
 
     offer ──► SB1 ──► front stage ──hit──────────────────────────► matched
                │         │ miss (until the tactic's room w_B is filled)

@@ -1,4 +1,4 @@
-"""Load shedding: what to put aside when tuples come faster than they are joined.
+"""Load shedding: which tuples to put aside when they come faster than they are joined (ADR 11).
 
     |SB1| > 2·w_B    too many wait: |SB1| - 2·w_B of them are shed
     otherwise        load has fallen: shed tuples may come back until 2·w_B wait

@@ -1,4 +1,4 @@
-"""What the parts of a join hand to each other: plain values.
+"""The values that the parts of a join exchange (ADR 10).
 
     offer ──► StreamTuples ──► front stage ──► tactic ──► Step(matched, unmatched, shed, …) ──► caller
 

@@ -1,4 +1,4 @@
-"""A source of master rows that somebody watches: how far it has been read, and what was asked of it."""
+"""A source of master rows that reports progress, and records whether all rows or only changes were read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 from etl.masters.source import Changes, MasterSource, Position, Snapshot
 
 RowsSoFar = Callable[[int], None]
-"""Told how many rows of a master have been read."""
+"""Called with the number of rows of a master read so far."""
 
 
 class ObservedSource:
-    """Tells how far the source within has been read, and remembers whether all of it was asked for."""
+    """Wraps a source: reports how many rows have been read, and whether that was a whole snapshot."""
 
     def __init__(self, source: MasterSource, rows_so_far: RowsSoFar) -> None:
         self._source, self._rows_so_far = source, rows_so_far

@@ -1,4 +1,4 @@
-"""Pins: who still needs which version.
+"""Pins: which versions are still needed, and by whom.
 
     a reader   holds a shared lock on the manifest it opened; the kernel drops it when the process ends
     an owner   (a batch) has a file in `pins/`; it survives crashes, so a retry finds the version it began with

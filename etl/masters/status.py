@@ -1,4 +1,4 @@
-"""How the published masters stand: versions, sizes, age, who needs what. Nothing is changed by looking."""
+"""Status of the published masters: versions, sizes, age, pins. Read-only."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MasterStatus:
 
 
 def status(settings: Settings, master: Master, now: datetime) -> MasterStatus:
-    """How a master stands. What is wrong with its store is part of the answer."""
+    """The status of one master. A damaged store is reported in `trouble`, not raised."""
     store = store_of(settings, master)
     bare = MasterStatus(master.name, None, tuple(store.versions()), tuple(store.pins.all()), _disk_bytes(store))
     try:

@@ -1,8 +1,8 @@
-"""What a laptop needs instead of a business: master data, and a stream of orders with every kind of dirt.
+"""Samples: generated master data, and a stream of orders with every kind of dirt, to try the pipeline on.
 
     seed ──► draws ──► master   customers, products ──────► load     COPY into Postgres
                   └──► zipf ──► orders ◄── dirt     ──────► landing  files that appear whole
-                                                            live     a file a second, until told to stop
+                                                            live     a file a second, until stopped
 
 Everything is a pure function of (seed, key) or (seed, line number): the same seed gives the same bytes, a
 customer who arrives later can be made later, and a duplicate of an earlier order needs no memory of it.

@@ -1,4 +1,4 @@
-"""A business that never closes: about every second a file, at a chosen rate, until told to stop.
+"""A live stream: about every second a file, at a chosen rate, until stopped.
 
     elapsed · rate − already written = due ──► one wave ──► landing/
     once, after a while: the late customers arrive

@@ -1,9 +1,9 @@
-"""Airflow's processes: what they are told, and how they are started.
+"""Airflow's processes: their environment, and how they are started.
 
     api-server      127.0.0.1:<airflow_port>, one worker      scheduler   LocalExecutor, tasks as its children
     dag-processor   reads `dags/` of the checkout             triggerer   waits on behalf of deferred tasks
 
-Everything Airflow is told comes as environment, secrets included; its home holds no configuration worth
+All of Airflow's configuration comes as environment, secrets included; its home holds no configuration worth
 editing. The metadata is a database of the stack's Postgres. The numbers below trade a little idle work for
 runs that start within a second: the scheduler's loop is what decides when a finished task's successor starts.
 """

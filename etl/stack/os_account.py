@@ -27,7 +27,7 @@ _USER_OBJ, _USER, _GROUP_OBJ, _MASK, _OTHER, _NOBODY = 0x01, 0x02, 0x04, 0x10, 0
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whom a service runs as."""
+    """The operating-system account that a service runs under."""
 
     uid: int
     gid: int

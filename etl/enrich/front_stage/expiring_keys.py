@@ -1,4 +1,4 @@
-"""Keys remembered for a while: a bounded first-in-first-out set with a deadline per key.
+"""Expiring keys: a bounded first-in-first-out set of keys, each with a deadline.
 
 The front stage keeps two: keys known to have no master row (until the deadline, so that a late master row is
 found), and keys whose answer was withdrawn (so that the next miss is counted as stale, not as lack of room).

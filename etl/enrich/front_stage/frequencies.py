@@ -1,8 +1,8 @@
-"""What joins learn about keys while they run, in a bounded form that can travel.
+"""Key frequencies: which keys a join wanted and how often, in bounded size, so that they can be sent to the driver.
 
-Many workers join parts of one stream. Each notes which keys it had to ask the master for, and how often; the notes
-are added up and whoever keeps the front stage admits the most wanted. Only the most frequent keys are noted, so a
-note's size does not grow with the stream.
+Many workers join parts of one stream. Each counts the keys that it probed or had to read; the counts are added up,
+and the keeper of the front stage admits the most frequent. Only the most frequent keys are kept, so the size does
+not grow with the stream.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Who may enter the front stage, and who leaves for it. Three answers, one shape.
+"""Admission and eviction of the front stage: three policies behind one interface (ADR 13).
 
-estimate   how frequent are these keys?                    (records them)
-choose     which candidates enter, how many victims leave  (victims come least frequent first)
-forget     these keys left
-age        is it time to halve all frequencies?
+estimate   how frequent are these keys?                    (and counts them)
+choose     which candidates enter, how many victims leave  (victims are given least frequent first)
+forget     rows of these keys were evicted
+fade       how often to halve all frequencies now          (aging, and drift of the stream)
+adapt      move the admission threshold
 
 paper      a row enters when it matched at least `threshold` pending tuples, whatever it displaces
 tinylfu    a row enters when it is more frequent than those it displaces; a sketch counts keys that are not inside

@@ -1,6 +1,6 @@
-"""What a join asks of its front stage.
+"""What a join needs of its front stage.
 
-`FrontStage` answers and learns by itself; `SharedFront` answers from rows that many share.
+`FrontStage` holds rows of its own and learns; `SharedFrontStage` reads rows that many workers map.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from etl.enrich.front_stage.stage import FrontStageCounts
 
 
 class FrontStagePort(Protocol):
-    """Probed before the tactic; told what the tactic found."""
+    """Probed before the tactic; learns from the rows that the tactic found."""
 
     counts: FrontStageCounts
 

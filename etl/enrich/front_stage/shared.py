@@ -1,7 +1,7 @@
-"""A front stage that many joins read and none changes: the same hot rows, mapped into every worker.
+"""A front stage that many joins read and none changes: the same hot rows, mapped into every worker (ADR 17).
 
-    file ──map──► HotRows ──► SharedFront (one per join)   probe, rows            as any front stage
-                                 └─► snapshot()            frequencies it saw     added up by whoever keeps the rows
+    file ──map──► HotRows ──► SharedFrontStage (one per join)   probe, rows      as any front stage
+                                 └─► snapshot()                 frequencies it saw, added up by the keeper of the rows
 
 A worker needs no copy of the rows and starts warm. What it learns does not change the rows it reads; it flows back,
 and the next batch finds the better rows. Within a batch the master is one version, so a key found absent stays absent.

@@ -1,4 +1,4 @@
-"""The front stage: the most wanted master rows, tuple by tuple, in a fixed number of bytes.
+"""The front stage: the most frequent master rows, kept row by row, in a fixed number of bytes.
 
     keys ──► probe ──► entry ≥ 0      the row is here               rows(entries)
                        KNOWN_ABSENT   the master has no such row    (until its deadline)

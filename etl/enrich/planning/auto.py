@@ -1,4 +1,4 @@
-"""`auto`: the tactic is chosen batch by batch, from what things cost here.
+"""`auto`: choose the cheapest tactic for every batch, from measured unit costs (ADR 19).
 
     pending keys ──► price of   lookups   calls · call + keys · key
                                 pages     pages touched · page found by key

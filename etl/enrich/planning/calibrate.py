@@ -1,4 +1,4 @@
-"""A small trial that tells what reading a master costs here: a few pages, a few lookups, a few milliseconds."""
+"""Measure unit costs by a small trial on the master: a few pages, a few lookups, a few milliseconds."""
 
 from __future__ import annotations
 

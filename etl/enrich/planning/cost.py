@@ -1,4 +1,4 @@
-"""What a join costs: calculated from the shape of the data, weighed with measured unit costs.
+"""What a join costs: calculated from the shape of the data, weighed with measured unit costs (ADR 14).
 
 Counts per stream tuple, for a stream whose key i comes with probability p_i, in the steady state:
 

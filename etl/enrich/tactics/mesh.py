@@ -1,4 +1,4 @@
-"""MESHJOIN: all of the master passes by, again and again; every tuple waits for one full pass.
+"""MESHJOIN: all of the master passes by, again and again; every tuple waits for one full pass (ADR 12).
 
     R  [p0][p1][p2][p3]…   read k pages a step, in order, round and round: no index, no seek
               │

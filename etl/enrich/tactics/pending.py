@@ -12,9 +12,8 @@ load and a hot key costs one array operation, not one per tuple. Everything else
     expire     the oldest runs are the heads of their chains       a slice
     position   tuples per block of runs are counted                the tuple at x % of Q is found in two short sums
 
-A run stands in Q where one of its tuples came, chosen as if by lot: where the first came, frequent keys would gather at
-the old end of every load, and where the last came, at the new end. Both are the ends that shedding and looking up
-begin at.
+A run stands in Q where one of its tuples came, chosen pseudo-randomly: at the first, frequent keys would gather at the
+old end of every load, and at the last, at the new end. Those are the ends that shedding and looking up begin at.
 
 Dead runs are swept out when the arena's end is reached; a quarter of slack makes that four copies per tuple at worst.
 Invariant: the lengths of live runs add up to `size`, which never exceeds `capacity`.

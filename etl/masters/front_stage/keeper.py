@@ -1,4 +1,4 @@
-"""Keeps one master's front stage between batches: in the driver's memory, and in the file that workers map.
+"""Keeps one master's front stage between batches: in the driver's memory, and in the file that workers map (ADR 17).
 
     before a batch   keeper.ready(reader, rows_id, schema)   the rows are those of the pinned version, or are read again
     in the batch     workers map the file, note what they wanted

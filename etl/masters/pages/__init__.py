@@ -10,12 +10,9 @@
 A small LSM tree: the newest run that knows a key decides about it. Nothing is ever changed in place, so a
 reader needs no lock against writers, and a crash leaves at worst files that no manifest names.
 
-    codes     one sortable code per key          shape     columns and key, outside and in the files
-    layout    segments, pages, checksums         writer    how a run is written
-    manifest  what a version consists of         run       a mapped run, verified page by page
-    store     versions, and their collection     pins      who still needs which version
-    view      the three ports at one version     merge     newest wins
-    publish   new versions from a source         source    what a source has to offer
-    compact   overlays folded into a base        sorting   more rows than memory holds
-    files     the steps durability rests on      errors    what can be wrong, and the remedy
+    store     versions, and their collection     manifest   what a version consists of
+    view      the reader of one version          merge      newest wins
+    publish   new versions from a source         compact    overlays folded into a base
+    runs/     the files themselves               parallel   waits for pages on disk, overlapped
+    files     the steps durability rests on      errors     what can be wrong, and the remedy
 """

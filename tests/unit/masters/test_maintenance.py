@@ -177,7 +177,7 @@ def test_a_log_that_nobody_here_reads_does_not_grow_for_ever(own: Settings, data
     assert log_size(database) == 5, "another site may follow the table: what is new stays a day"
 
 
-# --- standing, and what is refused
+# --- status, and what is refused
 
 
 def test_a_master_stands_with_its_versions_pins_and_overlays(own: Settings, database: str) -> None:
@@ -195,7 +195,7 @@ def test_a_master_stands_with_its_versions_pins_and_overlays(own: Settings, data
     assert result["source"].keys() == {"follow", "snapshot", "quiet_since"}
 
 
-def test_a_damaged_manifest_is_part_of_the_standing(own: Settings, database: str) -> None:
+def test_a_damaged_manifest_is_part_of_the_status(own: Settings, database: str) -> None:
     maintenance.publish(own, database, CUSTOMER)
     (own.master_pages / CUSTOMER.name / "versions" / "00000001.json").write_text("{}")
     assert "manifest 00000001.json is damaged" in str(status(own, CUSTOMER, NOW).trouble)

@@ -1,4 +1,4 @@
-"""The bytes of a run: segments made of pages, and how a page is checksummed.
+"""The bytes of a run: segments made of pages, and how a page is checksummed (ADR 15).
 
     run.arrows   schema │ segment 0 │ segment 1 │ … │ end          an Arrow IPC stream any Arrow can read
     segment      header │ buffers of every column                  one record batch: some 100,000 rows

@@ -1,4 +1,4 @@
-"""Which pages of a run have been seen whole, remembered by all processes of a machine.
+"""Which pages of a run have passed their checksum, shared by all processes of a machine (ADR 18).
 
     base-00000001.arrows                    the run
     base-00000001.5f3a….verified            one byte per page: 1 once its checksum was right
