@@ -131,7 +131,7 @@ def _integers(array: pa.Array) -> U64:
     return np.ascontiguousarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False)).view(np.uint64)
 
 
-def _mix(x: U64) -> U64:
+def mix(x: U64) -> U64:
     x = (x ^ (x >> _S30)) * _MIX_A
     x = (x ^ (x >> _S27)) * _MIX_B
     return x ^ (x >> _S31)
@@ -140,8 +140,13 @@ def _mix(x: U64) -> U64:
 def _fingerprint(parts: list[pa.Array], seed: np.uint64) -> U64:
     state = np.full(len(parts[0]), seed, np.uint64)
     for part in parts:
-        state = _mix(state ^ _integers(part)) if pa.types.is_integer(part.type) else _fold_bytes(state, part)
+        state = mix(state ^ _integers(part)) if pa.types.is_integer(part.type) else _fold_bytes(state, part)
     return state
+
+
+def fingerprint64(parts: list[pa.Array]) -> I64:
+    """A 64-bit fingerprint over the values of several columns without NULLs."""
+    return _fingerprint(parts, _SEEDS[0]).view(np.int64)
 
 
 def _fold_bytes(state: U64, part: pa.Array) -> U64:
@@ -152,13 +157,13 @@ def _fold_bytes(state: U64, part: pa.Array) -> U64:
     padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
     words = np.ndarray((len(padded) - 7,), "<u8", padded, 0, (1,))
     start, length = offsets[:-1] - offsets[0], np.diff(offsets)
-    state = _mix(state ^ length.view(np.uint64))  # ("ab", "c") is not ("a", "bc")
+    state = mix(state ^ length.view(np.uint64))  # ("ab", "c") is not ("a", "bc")
     rows = np.flatnonzero(length > 0)
     done = 0
     while len(rows):
         left = np.minimum(length[rows] - done, 8).astype(np.uint64)
         word = words[start[rows] + done] & (np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - (left << _S3)))
-        state[rows] = _mix((state[rows] ^ word) + _MIX_B)
+        state[rows] = mix((state[rows] ^ word) + _MIX_B)
         done += 8
         rows = rows[length[rows] > done]
     return state
@@ -166,7 +171,7 @@ def _fold_bytes(state: U64, part: pa.Array) -> U64:
 
 def hash_uniform(numbers: I64) -> npt.NDArray[np.float64]:
     """A pseudo-random number in [0, 1) for each integer, by hashing: the same every time."""
-    return (_mix(numbers.view(np.uint64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (mix(numbers.view(np.uint64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def distinct(keys: Keys) -> Distinct:
@@ -203,7 +208,7 @@ def approx_distinct(keys: Keys) -> int:
     if len(keys) < 1024:
         return len(distinct(keys).first)
     buckets = 2 * len(keys)
-    word = _mix(keys.lo if keys.hi is None else keys.lo ^ _mix(keys.hi))
+    word = mix(keys.lo if keys.hi is None else keys.lo ^ mix(keys.hi))
     occupied = np.zeros(buckets, bool)
     occupied[((word >> _S32) * np.uint64(buckets)) >> _S32] = True
     empty = buckets - int(np.count_nonzero(occupied))
