@@ -1,0 +1,49 @@
+"""`python -m bench.biclique`: regenerates figures in counters, one line per figure as it goes.
+
+--only 6a,11   some figures; the others keep their last results
+--scale 0.1    TPC-H scale factor
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+from bench import plots
+from bench.biclique import bandwidth, elastic, kernel, memory, skew, work
+from bench.biclique.result import Figure, store
+from bench.measured import RESULTS, progress
+
+FIGURES: dict[str, Callable[[float], Figure]] = {
+    "6a": memory.consumption, "6b": memory.windows, "7": work.along, "8": work.volumes, "9": work.latency,
+    "10": memory.scalability, "11": bandwidth.sent, "12": elastic.following, "14": bandwidth.views,
+    "T4": memory.largest_window, "SGR": memory.gain, "skew": skew.balance, "kernel": kernel.speed,
+}  # fmt: skip
+
+
+def chosen(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in FIGURES:
+            raise argparse.ArgumentTypeError(f"there is no figure {name!r}; choose among {', '.join(FIGURES)}")
+    return names
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.biclique", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", type=chosen, default=list(FIGURES), help="figures, as in 6a,11")
+    parser.add_argument("--scale", type=float, default=0.1, help="TPC-H scale factor (0.1: 600,000 line items)")
+    options = parser.parse_args(arguments)
+    for name in options.only:
+        began = time.perf_counter()
+        figure = FIGURES[name](options.scale)
+        seconds = round(time.perf_counter() - began, 1)
+        store([figure], {name: seconds})
+        plots.draw(f"biclique-{name}", [figure.drawn()], RESULTS)
+        missed = [aim.name for aim in figure.aims if not aim.met]
+        progress(f"{name:6} {figure.title} ({seconds:.0f} s){'; MISSED: ' + ', '.join(missed) if missed else ''}")
+
+
+if __name__ == "__main__":
+    main()

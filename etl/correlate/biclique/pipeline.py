@@ -1,0 +1,159 @@
+"""A whole correlation in one process: streams in, results out, batch after batch.
+
+    per stream   select ──► split off late tuples ──► prepare
+    per step     route ──► units ──► pairs ──► (as tuples of the next step)
+    at the end   rows of the pairs ──► output columns ──► DISTINCT   or   partial view ──► merged view
+
+All steps of a pipeline run inside one micro-batch: a pair takes the place of its later tuple in the global order, so
+the next step needs no order of its own. A joined pair is never late; how far back it may reach is the joined
+watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from etl.correlate import aggregate
+from etl.correlate.biclique.join import BatchCost, BicliqueJoin
+from etl.correlate.biclique.routing import Router
+from etl.correlate.distinct import Deduplicator
+from etl.correlate.model import I64, Pairs, Side, Tuples
+from etl.correlate.prepare import Prepared, event_times, prepare, selected
+from etl.correlate.query import JoinStep, Query, Source
+from etl.correlate.rows import JoinedRows, RowResidual, Rows
+from etl.correlate.watermark import Watermark, joined_watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What a batch brings of one stream: rows, their references, their places."""
+
+    batch: pa.RecordBatch
+    refs: I64
+    places: I64
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineResult:
+    rows: pa.Table  # the query's columns; for a grouping, the groups that this batch changed
+    late: Mapping[str, I64]  # references per alias
+    unmatchable: int
+    pairs: int
+    costs: tuple[BatchCost, ...]
+
+
+@dataclass(slots=True)
+class Pipeline:
+    query: Query
+    rows: Mapping[str, Rows]  # per alias
+    joins: list[BicliqueJoin]
+    watermarks: dict[str, Watermark]
+    distinct: Deduplicator = field(default_factory=Deduplicator)
+    view: pa.Table | None = None
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        rows: Mapping[str, Rows],
+        routers: list[Router],
+        lateness_us: int = 0,
+        period_us: int | None = None,
+    ) -> Pipeline:
+        """One router per step, the innermost first."""
+        joins = []
+        for step, router in zip(query.steps, routers, strict=True):
+            left, right = JoinedRows((step.left,), rows), JoinedRows(step.right, rows)
+            expression = step.condition.residual
+            residual = None if expression is None else RowResidual(expression, left, right)
+            joins.append(BicliqueJoin(step.condition, router, residual, period_us))
+        return cls(query, rows, joins, {alias: Watermark(lateness_us) for alias in query.sources})
+
+    def process(self, arrivals: Mapping[str, Arrivals]) -> PipelineResult:
+        """One micro-batch; a stream may bring nothing."""
+        chosen = {alias: self._arrive(alias, arrivals[alias]) for alias in self.query.sources}
+        late = {alias: refs for alias, (_, refs) in chosen.items()}
+        inner = self.query.steps[0].right[0]
+        batch, tuples = chosen[inner][0]
+        right_mark, unmatchable, costs = self.watermarks[inner].value, 0, []
+        for step, join in zip(self.query.steps, self.joins, strict=True):
+            left_batch, left_tuples = chosen[step.left][0]
+            left = _prepared(step, "left", left_batch, left_tuples)
+            right = _prepared(step, "right", batch, tuples)
+            marks = (self.watermarks[step.left].value, right_mark)
+            result = join.process(left.tuples, right.tuples, marks)
+            costs.append(result.cost)
+            unmatchable += left.unmatchable + right.unmatchable
+            right_mark = joined_watermark(step.condition.window, *marks)
+            aliases = (step.left, *step.right)
+            batch, tuples = self._joined(aliases, result.pairs)
+        return PipelineResult(self._results(batch), late, unmatchable, len(tuples), tuple(costs))
+
+    def _arrive(self, alias: str, arrivals: Arrivals) -> tuple[tuple[pa.RecordBatch, Tuples], I64]:
+        """Selected tuples that are on time with their rows; references of the late ones. Moves the watermark on."""
+        source = self.query.sources[alias]
+        rows = selected(source.selection, dotted := _dotted(source, arrivals.batch))
+        dotted = dotted.take(pa.array(rows))
+        times = event_times(dotted.column(source.event_time))
+        number = list(self.query.sources).index(alias)
+        places = arrivals.places[rows] * len(self.query.sources) + number  # one tuple may come under two names
+        tuples = Tuples(arrivals.refs[rows], times, places)
+        before = self.watermarks[alias]
+        self.watermarks[alias] = before.advanced(
+            event_times(arrivals.batch.column(source.event_time.partition(".")[2]))
+        )
+        late = tuples.times < before.value
+        on_time = np.flatnonzero(~late)
+        return (dotted.take(pa.array(on_time)), tuples.take(on_time)), tuples.refs[late][:, 0]
+
+    def _joined(self, aliases: tuple[str, ...], pairs: Pairs) -> tuple[pa.RecordBatch, Tuples]:
+        """Pairs as tuples, with the columns that later steps and the result need."""
+        needed = set(self.query.columns)
+        for step in self.query.steps:
+            if set(aliases) <= set(step.right):
+                needed |= _columns(step)
+        rows = JoinedRows(aliases, self.rows).take(pairs.refs, frozenset(needed))
+        return rows, Tuples(pairs.refs, pairs.times, pairs.places)
+
+    def _results(self, batch: pa.RecordBatch) -> pa.Table:
+        grouping = self.query.grouping
+        if grouping is not None:
+            delta = aggregate.partial(grouping, batch)
+            self.view = delta if self.view is None else aggregate.merge(grouping, [self.view, delta])
+            return aggregate.finish(grouping, delta)
+        columns = {name: expression.evaluate(batch) for name, expression in self.query.output}
+        rows = pa.record_batch(columns)
+        if self.query.distinct:
+            rows = rows.take(pa.array(self.distinct.first_seen(rows)))
+        return pa.Table.from_batches([rows])
+
+    def groups(self) -> pa.Table:
+        """The aggregates as they stand."""
+        assert self.query.grouping is not None, "a query without GROUP BY has no groups"
+        assert self.view is not None, "no batch has come yet"
+        return aggregate.finish(self.query.grouping, self.view)
+
+
+def _dotted(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch(batch.select(_bare(source)).columns, source.schema)
+
+
+def _bare(source: Source) -> list[str]:
+    return [name.partition(".")[2] for name in source.schema.names]
+
+
+def _prepared(step: JoinStep, side: Side, batch: pa.RecordBatch, tuples: Tuples) -> Prepared:
+    return prepare(step.condition, side, batch, tuples.refs, tuples.times, tuples.places)
+
+
+def _columns(step: JoinStep) -> frozenset[str]:
+    """Columns that preparing a step's right side needs."""
+    condition = step.condition
+    expressions = [key.right for key in condition.keys]
+    if condition.band is not None:
+        expressions.append(condition.band.right.value)
+    return frozenset[str]().union(*(expression.columns for expression in expressions))

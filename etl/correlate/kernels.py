@@ -1,0 +1,130 @@
+"""The inner loops of a probe: one run of stored tuples against a batch of probes.
+
+A row of the run meets a probe when
+    its key is the probe's                         hash runs only
+    low <= value <= high                           where there is a band
+    first <= time <= until                         not asked where the whole run lies between (theorem 1's other half)
+    it was stored before the probe came            only among tuples of one batch
+Runs that lie outside a probe's time range are skipped before anything of them is read. An empty array switches its
+check off.
+
+Results grow in place; when there are `limit` of them the loop stops and says where to go on, so that conditions which
+need a closer look at every candidate do so in blocks of bounded size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, uint64
+
+from etl.columnar.multimap import bucket_of
+from etl.columnar.sorted_index import gallop
+
+I32 = npt.NDArray[np.int32]
+U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+_CHUNK = 2048  # probes whose intermediate results stay in the first-level cache
+Found = tuple[int, int, I64, I64, int, int]  # count, next probe, rows, probes, probes that looked, that needed no check
+
+
+@njit(cache=True)
+def _larger(array: I64) -> I64:
+    out = np.empty(2 * len(array), np.int64)
+    out[: len(array)] = array
+    return out
+
+
+@njit(cache=True)
+def _hopeful(tags: U8, eighths: np.uint64, hashed: U64, begin: int, end: int, out: I64) -> int:
+    """Probes from begin to end whose bucket may hold their key, without a branch: most of them are turned away."""
+    count = 0
+    for p in range(begin, end):
+        eighth = bucket_of(hashed[p], eighths)
+        out[count] = p
+        count += int((tags[eighth >> uint64(3)] >> (eighth & uint64(7))) & 1)
+    return count
+
+
+@njit(cache=True)
+def _buckets(offsets: I32, hashed: U64, probes: I64, count: int, begins: I32, ends: I32) -> None:
+    """Where the buckets of probes begin and end: loads that do not wait for each other."""
+    buckets = uint64(len(offsets) - 1)
+    for i in range(count):
+        bucket = bucket_of(hashed[probes[i]], buckets)
+        begins[i], ends[i] = offsets[bucket], offsets[bucket + uint64(1)]
+
+
+@njit(cache=True)
+def probe_hash(
+    offsets: I32, tags: U8, lo: U64, hi: U64, times: I64, value: I64, place: I64, earliest: np.int64, latest: np.int64,
+    hashed: U64, probe_lo: U64, probe_hi: U64, first: I64, until: I64, low: I64, high: I64, probe_place: I64,
+    start: int, limit: int,
+) -> Found:  # fmt: skip
+    """`hashed` are the probes' hashes, neighbours being alike. Probes are taken a chunk at a time, in three passes."""
+    two, band, ordered = len(hi) > 0, len(low) > 0, len(place) > 0
+    eighths = uint64(8 * (len(offsets) - 1))
+    rows, probes = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    hopeful, begins, ends = np.empty(_CHUNK, np.int64), np.empty(_CHUNK, np.int32), np.empty(_CHUNK, np.int32)
+    count = looked = unchecked = 0
+    for chunk in range(start, len(hashed), _CHUNK):
+        if count >= limit:
+            return count, chunk, rows, probes, looked, unchecked
+        end = min(chunk + _CHUNK, len(hashed))
+        before = looked
+        for p in range(chunk, end):
+            meets = until[p] >= earliest and first[p] <= latest
+            looked += meets
+            unchecked += meets and first[p] <= earliest and latest <= until[p]
+        if looked == before:
+            continue
+        some = _hopeful(tags, eighths, hashed, chunk, end, hopeful)
+        _buckets(offsets, hashed, hopeful, some, begins, ends)
+        for i in range(some):
+            p = hopeful[i]
+            for row in range(begins[i], ends[i]):
+                if lo[row] != probe_lo[p] or (two and hi[row] != probe_hi[p]):
+                    continue
+                if until[p] < latest and times[row] > until[p]:
+                    continue
+                if first[p] > earliest and times[row] < first[p]:
+                    continue
+                if band and (value[row] < low[p] or value[row] > high[p]):
+                    continue
+                if ordered and place[row] >= probe_place[p]:
+                    continue
+                if count == len(rows):
+                    rows, probes = _larger(rows), _larger(probes)
+                rows[count], probes[count] = row, p
+                count += 1
+    return count, len(hashed), rows, probes, looked, unchecked
+
+
+@njit(cache=True)
+def probe_sorted(
+    value: I64, times: I64, place: I64, earliest: np.int64, latest: np.int64,
+    low: I64, high: I64, first: I64, until: I64, probe_place: I64, start: int, limit: int,
+) -> Found:  # fmt: skip
+    """`low` ascends."""
+    ordered = len(place) > 0
+    rows, probes = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    count = position = looked = unchecked = 0
+    for p in range(start, len(low)):
+        if count >= limit:
+            return count, p, rows, probes, looked, unchecked
+        if until[p] < earliest or first[p] > latest:
+            continue
+        looked += 1
+        inside = first[p] <= earliest and latest <= until[p]
+        unchecked += inside
+        position = gallop(value, low[p], position)
+        row = position
+        while row < len(value) and value[row] <= high[p]:
+            if (inside or (first[p] <= times[row] <= until[p])) and not (ordered and place[row] >= probe_place[p]):
+                if count == len(rows):
+                    rows, probes = _larger(rows), _larger(probes)
+                rows[count], probes[count] = row, p
+                count += 1
+            row += 1
+    return count, len(low), rows, probes, looked, unchecked

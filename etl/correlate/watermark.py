@@ -1,0 +1,55 @@
+"""Event time of one stream: how far it has come, what is late, and when the other stream's state may leave.
+
+    watermark = largest event time seen - lateness        of this stream, as of the end of a batch
+
+A tuple below its own stream's watermark is late: it goes to the correlation's `late` table, not into the join. So
+every probe that will ever come from a stream is at or above that stream's watermark, which is what theorem 1 needs to
+drop what is stored of the *other* stream. A stream that falls silent keeps the other one's state: its next tuple may
+still meet it (ADR 31).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from etl.correlate.errors import WindowRefused
+from etl.correlate.model import FIRST, I64, Tuples, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    lateness_us: int = 0
+    largest: int = int(FIRST)
+
+    def __post_init__(self) -> None:
+        if self.lateness_us < 0:
+            raise WindowRefused("lateness", f"{self.lateness_us} microseconds")
+
+    @property
+    def value(self) -> np.int64:
+        """FIRST before anything has come."""
+        return FIRST if self.largest == FIRST else np.int64(max(int(FIRST), self.largest - self.lateness_us))
+
+    def advanced(self, times: I64) -> Watermark:
+        """As it stands after a batch with these event times."""
+        return replace(self, largest=max(self.largest, int(times.max()))) if len(times) else self
+
+    def split(self, tuples: Tuples) -> tuple[Tuples, Tuples]:
+        """What is on time, and what is late."""
+        late = tuples.times < self.value
+        return (tuples.take(~late), tuples.take(late)) if late.any() else (tuples, tuples.take(np.zeros(0, np.int64)))
+
+
+def joined_watermark(window: Window, left: np.int64, right: np.int64) -> np.int64:
+    """Below this no later pair's earlier part can be: a new tuple meets what lies at most a window before it."""
+    reaches = ((left, window.lower_us), (right, None if window.upper_us is None else -window.upper_us))
+    bounds = [_moved(watermark, reach) for watermark, reach in reaches]
+    return np.int64(min(bounds))
+
+
+def _moved(watermark: np.int64, reach: int | None) -> int:
+    if watermark == FIRST or reach is None:
+        return int(FIRST)
+    return max(int(FIRST), int(watermark) + min(0, reach))
