@@ -1,0 +1,189 @@
+"""Runs of the engine in this process: overall tuples per second by number of queries, against DuckDB query by query."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from bench.adhoc.workload import STREAMS, QueryShape, make_queries, make_slot
+from etl.correlate.adhoc.optimize.optimizer import Optimizer, OptimizerConfig
+from etl.correlate.adhoc.optimize.statistics import sample_streams
+from etl.correlate.adhoc.query.model import Query
+from etl.correlate.adhoc.query.parse import parse_query
+from etl.correlate.adhoc.run.changelog import Changelog
+from etl.correlate.adhoc.run.engine import AdhocJoin
+
+Row = dict[str, Any]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measured setting."""
+
+    queries: int
+    rows: int  # tuples per stream and slot
+    shape: QueryShape = field(default_factory=QueryShape)
+    slots: int = 4
+    warm_up: int = 3
+    seed: int = 7
+    config: OptimizerConfig = field(default_factory=OptimizerConfig)
+    late: bool = True
+
+
+def build_engine(run: Run) -> tuple[AdhocJoin, list[Query], Row]:
+    """All queries created at once, planned by cost; how long planning took, and the plan's cost."""
+    queries = make_queries(run.queries, run.shape, run.seed)
+    engine = AdhocJoin(STREAMS, late=run.late)
+    optimizer = Optimizer(run.config)
+    start = time.perf_counter()
+    optimizer.change(0, queries, [])
+    sampled = sample_streams(STREAMS, {q.name: q for q in queries}, make_slot(1_000_000, run.rows, run.seed), run.seed)
+    plan, decisions = optimizer.reoptimize(0, sampled)
+    engine.apply(Changelog(create=tuple(queries), plan=plan))
+    return engine, queries, {"planning_s": time.perf_counter() - start, "plan_cost": decisions[-1].numbers["cost"]}
+
+
+def measure(run: Run) -> Row:
+    """Seconds per slot once windows are full, and the tuples per second of all queries together."""
+    engine, queries, planning = build_engine(run)
+    seconds, cpu, results = [], [], 0
+    for slot in range(run.warm_up + run.slots):
+        tables = make_slot(slot, run.rows, run.seed)
+        start, worked = time.perf_counter(), time.process_time()
+        found = engine.step(slot, tables)
+        made = sum(rows.to_table().num_rows for rows in found.rows.values())  # the sink's materialisation
+        if slot >= run.warm_up:
+            seconds.append(time.perf_counter() - start)
+            cpu.append(time.process_time() - worked)
+            results += made
+    median = statistics.median(seconds)
+    state = engine.state_bytes
+    return {
+        "queries": run.queries, "ways": run.shape.ways, "rows_per_slot": run.rows, "seconds_per_slot": median,
+        "cpu_seconds_per_slot": statistics.median(cpu),
+        "overall_tuples_per_s": overall(queries, run.rows) / median, **planning,
+        "tuple_bytes": state["tuples"], "index_bytes": state["indexes"], "shared_bytes": state["shared"],
+        "bytes_per_query": sum(state.values()) / run.queries, "rows_out": results,
+        "groups": len(engine.plan.components()),
+    }  # fmt: skip
+
+
+def overall(queries: list[Query], rows: int) -> int:
+    """Tuples of one slot as the paper counts them: every query's own input."""
+    return sum(len(query.streams) * rows for query in queries)
+
+
+def duck_seconds(run: Run, most: int = 3) -> Row:
+    """The same results, query by query, in DuckDB: what is new in the slot. Of many queries a few are run."""
+    queries = make_queries(run.queries, run.shape, run.seed)
+    chosen = queries[:: max(1, len(queries) // most)][:most]
+    slots = {slot: make_slot(slot, run.rows, run.seed) for slot in range(4)}
+    connection = duckdb.connect()
+    connection.execute("set enable_progress_bar = false")
+    for name in STREAMS:
+        parts = [slots[at][name].append_column("slot", pa.array([at] * run.rows)) for at in slots]
+        connection.register(f"{name}_arrow", pa.concat_tables(parts))
+        connection.execute(f"create table {name} as select * from {name}_arrow")
+    start = time.perf_counter()
+    for query in chosen:
+        connection.sql(duck_sql(query, newest=3)).to_arrow_table()
+    spent = (time.perf_counter() - start) / len(chosen) * len(queries)
+    return {
+        "seconds_per_slot": spent,
+        "overall_tuples_per_s": overall(queries, run.rows) / spent,
+        "measured": len(chosen),
+    }
+
+
+def duck_sql(query: Query, newest: int) -> str:
+    """One branch per stream that is new: it, older tuples of the streams before it, any of the streams after it."""
+    branches = []
+    for at in range(len(query.streams)):
+        limits = []
+        for other, stream in enumerate(query.streams):
+            last = newest - 1 if other < at else newest
+            first = newest if other == at else newest - query.window + 1
+            limits.append(f"{stream}.slot between {first} and {last}")
+        branches.append(f"{query.sql} and {' and '.join(limits)}")
+    return " union all ".join(branches)
+
+
+def parallel_queries(say: Say, counts: tuple[int, ...], rows: int, shape: QueryShape) -> list[Row]:
+    """Figure 15's axis: 1, 5, 20, 100, 500 queries."""
+    found = []
+    for count in counts:
+        run = Run(count, rows, shape)
+        row = measure(run)
+        duck = duck_seconds(run)
+        row |= {"duckdb_tuples_per_s": duck["overall_tuples_per_s"], "duckdb_measured": duck["measured"]}
+        row["times_duckdb"] = row["overall_tuples_per_s"] / duck["overall_tuples_per_s"]
+        say(
+            f"{count:4d} queries  {row['overall_tuples_per_s'] / 1e6:9.1f} M tuples/s overall, "
+            f"{row['seconds_per_slot']:.3f} s a slot, {row['times_duckdb']:.1f} times DuckDB, "
+            f"{row['bytes_per_query'] / 1e6:.2f} MB a query, planned in {row['planning_s']:.2f} s"
+        )
+        found.append(row)
+    return found
+
+
+PARTS = ("no grouping", "no reordering", "no late materialisation")
+
+
+def ablations(say: Say, queries: int, rows: int, shape: QueryShape, parts: tuple[str, ...] = PARTS) -> list[Row]:
+    """Figures 21 and 22: one part switched off at a time. CPU seconds: other programs disturb them least."""
+    settings = {
+        "everything": (OptimizerConfig(), True),
+        "no grouping": (OptimizerConfig(grouping=False), True),
+        "no reordering": (OptimizerConfig(reordering=False), True),
+        "no late materialisation": (OptimizerConfig(), False),
+    }
+    found: list[Row] = []
+    for name in ("everything", *parts):
+        config, late = settings[name]
+        row = {"setting": name} | measure(Run(queries, rows, shape, config=config, late=late, slots=3))
+        found.append(row)
+        row["times_everything"] = row["cpu_seconds_per_slot"] / found[0]["cpu_seconds_per_slot"]
+        say(
+            f"{name:24s} {row['cpu_seconds_per_slot']:.3f} CPU s a slot, "
+            f"{row['times_everything']:.2f} times all's, {row['groups']} components, plan cost {row['plan_cost']:,.0f}"
+        )
+    return found
+
+
+def idle_queries(say: Say, rows: int = 10_000) -> Row:
+    """A thousand queries, ten of them awake, against ten alone."""
+    awake = make_queries(10, QueryShape(), seed=3)
+    asleep = make_queries(990, QueryShape(), seed=4)
+    asleep = [_asleep(query, at) for at, query in enumerate(asleep)]
+    seconds = {}
+    for name, queries in (("ten", awake), ("thousand", awake + asleep)):
+        engine, optimizer = AdhocJoin(STREAMS), Optimizer()
+        optimizer.change(0, queries, [])
+        sampled = sample_streams(STREAMS, {q.name: q for q in queries}, make_slot(99, rows, 1), 1)
+        engine.apply(Changelog(create=tuple(queries), plan=optimizer.reoptimize(0, sampled)[0]))
+        spent = []
+        for slot in range(24):
+            tables = make_slot(slot, rows, 1)
+            start = time.process_time()
+            engine.step(slot, tables)
+            spent.append(time.process_time() - start)
+        seconds[name] = min(spent[4:])  # the slot that other programs disturbed least
+    ratio = seconds["thousand"] / seconds["ten"]
+    say(
+        f"a thousand queries, ten awake: {seconds['thousand']:.4f} CPU s a slot, "
+        f"ten alone {seconds['ten']:.4f}, {ratio:.2f} times"
+    )
+    return {"seconds_ten": seconds["ten"], "seconds_thousand": seconds["thousand"], "ratio": ratio}
+
+
+def _asleep(query: Query, at: int) -> Query:
+    """The same query with a selection that no tuple passes."""
+    stream = query.streams[0]
+    return parse_query(f"idle{at}", f"{query.sql} and {stream}.a{at % 6} > {600 + at}", query.window, STREAMS)

@@ -1,0 +1,149 @@
+"""Queries that share some join, with what they have computed together: query sets and join results.
+
+    leaf    (stream, slot)                ──► the bucket with the component's query sets
+    node    (shared join, slots)          ──► its result, kept while a later slot may need it
+
+Everything here can be computed again from the buckets: a component is a cache with a name. Query sets hold bits only
+of queries that existed when the bucket came and that some tuple matches, so queries that are idle cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from etl.columnar import bitsets
+from etl.correlate.adhoc.plan import Choice, Node, Plan
+from etl.correlate.adhoc.query.model import Query
+from etl.correlate.adhoc.run.eager import Flat
+from etl.correlate.adhoc.run.factor import Factor
+
+Slots = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A query that runs: its bit's number and the slot from which it sees tuples."""
+
+    query: Query
+    number: int
+    created: int
+
+    def covers(self, oldest: int, newest: int) -> bool:
+        """Whether tuples of these slots are results of it together."""
+        return self.created <= oldest and newest - oldest < self.query.window
+
+
+class Team:
+    """The queries that share a join, or end in it: what is asked about them in every slot, asked once."""
+
+    def __init__(self, queries: list[Running]) -> None:
+        self.by_number = {each.number: each for each in queries}
+        self.mask = bitsets.mask_of(self.by_number)
+        self.counting = bitsets.mask_of(each.number for each in queries if each.query.only_counts)
+        self.materialising = bitsets.mask_of(each.number for each in queries if each.query.materialises)
+        self.window = max(each.query.window for each in queries)
+        self.created = min(each.created for each in queries)
+
+    def covering(self, oldest: int, newest: int, possible: int = -1) -> int:
+        """Of the queries that are possible those whose results tuples of these slots are."""
+        asked = bitsets.positions_of(self.mask & possible)
+        return bitsets.mask_of(number for number in asked if self.by_number[number].covers(oldest, newest))
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSets:
+    """A bucket with query sets of those queries that were awake when it was asked for; None: nobody wants a tuple."""
+
+    evaluated: int
+    factor: Factor | None
+
+
+@dataclass
+class Component:
+    members: dict[str, Running]
+    sharers: dict[Node, Team] = field(default_factory=dict)
+    roots: dict[Node, Team] = field(default_factory=dict)
+    inner: set[Node] = field(default_factory=set)  # nodes that some query joins further
+    awake: int = 0  # the queries that can have a result in this slot
+    leaves: dict[tuple[str, int], LeafSets] = field(default_factory=dict)
+    results: dict[tuple[Node, Slots], Factor | Flat | None] = field(default_factory=dict)
+
+    @cached_property
+    def mask(self) -> int:
+        return bitsets.mask_of(each.number for each in self.members.values())
+
+    @cached_property
+    def readers(self) -> dict[str, int]:
+        """The queries that read each stream."""
+        found: dict[str, int] = {}
+        for each in self.members.values():
+            for stream in each.query.streams:
+                found[stream] = found.get(stream, 0) | 1 << each.number
+        return found
+
+    def set_leaf(self, stream: str, slot: int, leaf: LeafSets) -> None:
+        """New query sets of a bucket: results that were made from older ones lack queries that have woken up since."""
+        if (stream, slot) in self.leaves:
+            for node, slots in list(self.results):
+                if dict(zip(sorted(node.tree.streams), slots, strict=True)).get(stream) == slot:
+                    del self.results[node, slots]
+        self.leaves[stream, slot] = leaf
+
+    def expire(self, oldest: int) -> None:
+        """Forget what has a slot before `oldest`."""
+        for key in [key for key in self.leaves if key[1] < oldest]:
+            del self.leaves[key]
+        for known in [known for known in self.results if min(known[1]) < oldest]:
+            del self.results[known]
+
+    @property
+    def nbytes(self) -> int:
+        held = [*(leaf.factor for leaf in self.leaves.values()), *self.results.values()]
+        return sum(each.nbytes if isinstance(each, Factor) else 0 for each in held)
+
+
+def build(plan: Plan, running: Mapping[str, Running], before: list[Component], slot: int) -> list[Component]:
+    """The components of a plan, with what can be taken over of what was computed for the plan before."""
+    found = []
+    for names in plan.components():
+        component = Component({name: running[name] for name in names})
+        _wire(component, {name: plan.choices[name] for name in names})
+        for old in before:
+            _inherit(component, old, slot)
+        found.append(component)
+    return found
+
+
+def _wire(component: Component, choices: Mapping[str, Choice]) -> None:
+    sharers: dict[Node, list[Running]] = {}
+    roots: dict[Node, list[Running]] = {}
+    for name, choice in choices.items():
+        *inner, root = choice.nodes()
+        component.inner.update(inner)
+        roots.setdefault(root, []).append(component.members[name])
+        for node in (*inner, root):
+            sharers.setdefault(node, []).append(component.members[name])
+    component.sharers = {node: Team(queries) for node, queries in sharers.items()}
+    component.roots = {node: Team(queries) for node, queries in roots.items()}
+
+
+def _inherit(component: Component, old: Component, slot: int) -> None:
+    """Sets and results stay true for queries that took part when they were made; others need new ones."""
+    older = any(each.created < slot for each in component.members.values())
+    if not older or not _covered(component.members.values(), old.members.values(), slot):
+        return
+    component.leaves |= old.leaves
+    for (node, slots), result in old.results.items():
+        if node in component.inner and _covered(
+            component.sharers[node].by_number.values(), old.sharers[node].by_number.values(), slot
+        ):
+            component.results[node, slots] = result
+
+
+def _covered(now: Iterable[Running], before: Iterable[Running], slot: int) -> bool:
+    """Whether everybody was there before, save those created at this very slot, who see nothing older."""
+    return {each.number for each in now if each.created < slot} <= {
+        each.number for each in before if each.created < slot
+    }

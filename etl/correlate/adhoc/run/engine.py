@@ -1,0 +1,275 @@
+"""One slot after the other for all queries: the whole of AJoin's data processing, without Spark.
+
+    apply(changelog)        before a slot: queries come and go, the plan or the partitioning changes
+    ingest(slot, tables)    a bucket per stream that some query reads
+    results(task)           what every query gets from this slot, all of it or one task's part
+
+A result belongs to the slot of its newest tuple. So at slot t exactly the combinations of slots with maximum t are
+joined, each once, whatever the plan was before; every combination's join can be computed again from its buckets.
+Hence plans change without losing or doubling anything (figure 13), and the buckets are all the state there is to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
+from operator import or_
+
+import pyarrow as pa
+
+from etl.columnar import bitsets
+from etl.correlate.adhoc.errors import BucketsOutOfOrder, SnapshotRefused
+from etl.correlate.adhoc.plan import Choice, Leaf, Node, Plan, left_deep
+from etl.correlate.adhoc.query.model import ColumnOf, Stream
+from etl.correlate.adhoc.run import eager
+from etl.correlate.adhoc.run.bucket import Bucket, BucketArrays
+from etl.correlate.adhoc.run.changelog import Changelog
+from etl.correlate.adhoc.run.components import Component, LeafSets, Running, Slots, Team, build
+from etl.correlate.adhoc.run.eager import Flat
+from etl.correlate.adhoc.run.factor import Factor, QuerySets, join
+from etl.correlate.adhoc.run.partitioning import PartitionHistory, even
+from etl.correlate.adhoc.run.result import QueryRows
+from etl.correlate.adhoc.run.scan import Located, Scan
+from etl.correlate.adhoc.run.sink import Sink
+
+_ALONE = 1 << 30  # group numbers from here on belong to queries that no plan mentions
+
+
+@dataclass
+class SlotResult:
+    """What one slot gave: rows or partial aggregates by query, and what it took."""
+
+    slot: int
+    rows: dict[str, QueryRows] = field(default_factory=dict)
+    partials: dict[str, pa.Table] = field(default_factory=dict)
+    joins: int = 0  # combinations of buckets that were joined for some query
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that must be kept to go on after a failure: buckets as arrays, queries and plan as values."""
+
+    slot: int
+    buckets: tuple[BucketArrays, ...]
+    running: tuple[Running, ...]
+    plan: Plan
+    history: PartitionHistory
+
+
+class AdhocJoin:
+    """Shared ad-hoc joins over declared streams. `late` off multiplies out at every join: to compare with."""
+
+    def __init__(
+        self, streams: Mapping[str, Stream], *, first_slot: int = 0, tasks: int = 1, late: bool = True
+    ) -> None:
+        self.streams, self.next_slot, self.late = streams, first_slot, late
+        self.plan = Plan()
+        self.history = PartitionHistory(((first_slot, even(tasks)),))
+        self.running: dict[str, Running] = {}
+        self._buckets: dict[tuple[str, int], Bucket] = {}
+        self._components: list[Component] = []
+        self._scans: dict[str, Scan] = {}
+        self._located: dict[tuple[str, int], Located] = {}
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def apply(self, changelog: Changelog) -> None:
+        """Take effect before the next slot."""
+        for name in changelog.delete:
+            del self.running[name]
+        for query in changelog.create:
+            assert query.name not in self.running, "the registry hands out names once"
+            self.running[query.name] = Running(query, self._free_number(), self.next_slot)
+        if changelog.partitioning is not None:
+            self.history = self.history.changed(self.next_slot, changelog.partitioning)
+        if changelog.create or changelog.delete or changelog.plan is not None:
+            self._replan(changelog.plan or self.plan)
+
+    def _free_number(self) -> int:
+        """The lowest number that no query has.
+
+        Sets of older buckets may still hold its former owner's bit. No mask asks for it: masks name a query only for
+        slots since its creation.
+        """
+        taken = {each.number for each in self.running.values()}
+        return next(number for number in range(len(taken) + 1) if number not in taken)
+
+    def _replan(self, plan: Plan) -> None:
+        choices = {name: plan.choices.get(name) or self._default(name) for name in self.running}
+        self.plan = Plan(choices)
+        self._components = build(self.plan, self.running, self._components, self.next_slot)
+        readers: dict[str, list[Running]] = {}
+        for each in sorted(self.running.values(), key=lambda r: r.number):
+            for stream in each.query.streams:
+                readers.setdefault(stream, []).append(each)
+        self._scans = {name: Scan.of(self.streams[name], found) for name, found in readers.items()}
+        self._located.clear()
+
+    def _default(self, name: str) -> Choice:
+        query = self.running[name].query
+        return Choice(left_deep(query), dict.fromkeys(query.edges, _ALONE + self.running[name].number))
+
+    # -- slots -----------------------------------------------------------------------------------------------------
+
+    def ingest(self, slot: int, tables: Mapping[str, pa.Table]) -> None:
+        """Make the slot's buckets. Streams without a reader, and columns that no query uses, are not kept."""
+        if slot != self.next_slot:
+            raise BucketsOutOfOrder(slot, self.next_slot)
+        for stream, scan in self._scans.items():
+            table = tables.get(stream)
+            if table is not None and table.num_rows:
+                self._buckets[stream, slot] = Bucket(stream, slot, table.select(scan.columns).combine_chunks())
+        self.next_slot = slot + 1
+        self._expire(slot)
+
+    def _expire(self, slot: int) -> None:
+        windows = {stream: scan.window for stream, scan in self._scans.items()}
+        for key in [key for key in self._buckets if key[1] <= slot - windows.get(key[0], 0)]:
+            self._buckets.pop(key)
+            self._located.pop(key, None)
+        oldest = slot + 1 - max(windows.values(), default=0)
+        for component in self._components:
+            component.expire(oldest)
+        self.history = self.history.pruned(oldest)
+
+    def results(self, task: int | None = None) -> SlotResult:
+        """What every query gets from the newest slot: all of it, or the part of one task."""
+        found = SlotResult(self.next_slot - 1)
+        for component in self._components:
+            component.awake = self._awake(component)
+            for root, team in component.roots.items():
+                sink = Sink(team, self._types)
+                for slots, mask in self._combinations(component, root, team):
+                    joined = self._join(component, root, slots, mask)
+                    partitioning = None if task is None else self.history.at(min(slots))
+                    if joined is not None:
+                        found.joins += 1
+                        sink.take(joined, mask, task, partitioning)
+                found.rows |= sink.rows
+                found.partials |= sink.merged()
+        return found
+
+    def step(self, slot: int, tables: Mapping[str, pa.Table]) -> SlotResult:
+        self.ingest(slot, tables)
+        return self.results()
+
+    def _types(self, of: ColumnOf) -> pa.DataType:
+        return self.streams[of.stream].columns[of.column]
+
+    def _combinations(self, component: Component, root: Node, team: Team) -> Iterator[tuple[Slots, int]]:
+        """The slots, one per stream in order of name, whose results are new; and the queries that they are for."""
+        newest = self.next_slot - 1
+        recent = range(max(newest + 1 - team.window, team.created), newest + 1)
+        there, possible = [], team.mask & component.awake
+        if not possible:
+            return
+        for stream in sorted(root.tree.streams):
+            leaves = {slot: leaf for slot in recent if (leaf := self._leaf(component, stream, slot)) is not None}
+            possible &= reduce(or_, (leaf.mask for leaf in leaves.values()), 0)
+            there.append(list(leaves))
+            if not possible:
+                return
+        masks = {oldest: team.covering(oldest, newest, possible) for oldest in recent}
+        for slots in product(*there):
+            if max(slots) == newest and masks[min(slots)]:
+                yield slots, masks[min(slots)]
+
+    # -- joins -----------------------------------------------------------------------------------------------------
+
+    def _join(self, component: Component, node: Node, slots: Slots, mask: int) -> Factor | Flat | None:
+        """A node's result for one combination. Results that are joined further are kept for all who share them."""
+        if node not in component.inner:
+            return self._joined(component, node, slots, mask)
+        if (node, slots) not in component.results:
+            everybody = component.sharers[node].covering(min(slots), max(slots))
+            component.results[node, slots] = self._joined(component, node, slots, everybody)
+        return component.results[node, slots]
+
+    def _joined(self, component: Component, node: Node, slots: Slots, mask: int) -> Factor | Flat | None:
+        at = dict(zip(sorted(node.tree.streams), slots, strict=True))
+        sides: list[Factor | Flat] = []
+        for child in node.children():
+            if isinstance(child, Leaf):
+                side: Factor | Flat | None = self._leaf(component, child.stream, at[child.stream])
+                if isinstance(side, Factor) and not self.late:
+                    side = eager.flatten_leaf(side)
+            else:
+                below = tuple(at[stream] for stream in sorted(child.tree.streams))
+                side = self._join(component, child, below, mask)
+            if side is None:
+                return None
+            sides.append(side)
+        left, right = sides
+        if isinstance(left, Factor) and isinstance(right, Factor):
+            return join(left, right, node.tree.edge, mask, component.sharers[node].mask)
+        assert isinstance(left, Flat), "late and eager results do not mix"
+        assert isinstance(right, Flat), "late and eager results do not mix"
+        return eager.join_flat(left, right, node.tree.edge, mask)
+
+    def _leaf(self, component: Component, stream: str, slot: int) -> Factor | None:
+        """A bucket with the component's query sets; None if no query that is awake wants any of its tuples."""
+        leaf = component.leaves.get((stream, slot))
+        if leaf is None or component.awake & component.readers[stream] & ~leaf.evaluated:
+            bucket = self._buckets.get((stream, slot))
+            wanted = component.awake | (leaf.evaluated if leaf is not None else 0)
+            leaf = LeafSets(wanted, None if bucket is None else self._query_sets(wanted & component.mask, bucket))
+            component.set_leaf(stream, slot, leaf)
+        return leaf.factor
+
+    def _awake(self, component: Component) -> int:
+        """The queries that may want some tuple of every stream they read. The others have no result in this slot."""
+        asleep = 0
+        for stream, readers in component.readers.items():
+            slots = range(self.next_slot - self._scans[stream].window, self.next_slot)
+            buckets = (self._buckets.get((stream, slot)) for slot in slots)
+            active = reduce(or_, (self._locate(bucket).active for bucket in buckets if bucket is not None), 0)
+            asleep |= readers & ~active
+        return component.mask & ~asleep
+
+    def _query_sets(self, queries: int, bucket: Bucket) -> Factor | None:
+        located = self._locate(bucket)
+        wanted = queries & located.active
+        if not wanted:
+            return None
+        words = located.evaluate(len(bucket), wanted)
+        having = bitsets.extract_mask(bitsets.union(words), wanted)
+        if not having:
+            return None
+        return Factor(
+            {bucket.stream: bucket}, {bucket.stream: QuerySets(having, bitsets.extract(words, wanted, having))}
+        )
+
+    def _locate(self, bucket: Bucket) -> Located:
+        key = (bucket.stream, bucket.slot)
+        if key not in self._located:
+            self._located[key] = self._scans[bucket.stream].locate(bucket)
+        return self._located[key]
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    @property
+    def state_bytes(self) -> dict[str, int]:
+        tuples = sum(int(bucket.table.nbytes) for bucket in self._buckets.values())
+        indexes = sum(bucket.index_bytes for bucket in self._buckets.values())
+        return {"tuples": tuples, "indexes": indexes, "shared": sum(each.nbytes for each in self._components)}
+
+    def snapshot(self) -> Snapshot:
+        buckets = tuple(bucket.snapshot() for bucket in self._buckets.values())
+        running = tuple(self.running.values())
+        return Snapshot(self.next_slot, buckets, running, self.plan, self.history)
+
+    @classmethod
+    def restore(cls, streams: Mapping[str, Stream], snapshot: Snapshot, *, late: bool = True) -> AdhocJoin:
+        engine = cls(streams, first_slot=snapshot.slot, late=late)
+        engine.running = {each.query.name: each for each in snapshot.running}
+        engine.history = snapshot.history
+        for arrays in snapshot.buckets:
+            if arrays.slot >= snapshot.slot or arrays.stream not in streams:
+                raise SnapshotRefused(
+                    f"it holds {arrays.stream} of slot {arrays.slot}, but ends before slot {snapshot.slot}"
+                )
+            engine._buckets[arrays.stream, arrays.slot] = arrays.restore()
+        engine._replan(snapshot.plan)
+        return engine

@@ -1,0 +1,106 @@
+"""The sink of the queries that end in one join: it counts, aggregates or multiplies out what each of them asks for.
+
+count(*)           all queries at once, products of counts per key
+other aggregates   per query, folded along the links, never multiplied out
+rows               multiplied out once for all queries, then each takes the pairs that have its bit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from etl.columnar import bitsets
+from etl.correlate.adhoc.query.model import ColumnOf
+from etl.correlate.adhoc.run import eager
+from etl.correlate.adhoc.run.aggregate import aggregate
+from etl.correlate.adhoc.run.components import Team
+from etl.correlate.adhoc.run.count import count
+from etl.correlate.adhoc.run.eager import Flat
+from etl.correlate.adhoc.run.factor import Factor, Rows, multiply_out
+from etl.correlate.adhoc.run.partitioning import Partitioning, tasks_of_rows
+from etl.correlate.adhoc.run.result import COUNT, Chunk, QueryRows, merge_partials
+from etl.correlate.adhoc.run.tally import tally
+
+
+class Sink:
+    """Collects, over the combinations of one slot, what each of its queries gets."""
+
+    def __init__(self, team: Team, type_of: Callable[[ColumnOf], pa.DataType]) -> None:
+        self._team, self._type_of = team, type_of
+        self._counts: dict[int, int] = {}
+        self._partials: dict[int, list[pa.Table]] = {}
+        self.rows: dict[str, QueryRows] = {}
+
+    def take(self, joined: Factor | Flat, mask: int, task: int | None, partitioning: Partitioning | None) -> None:
+        """One combination's result for the queries of `mask`, or the part of it that is this task's."""
+        if task is not None and partitioning is not None:
+            part = _of_task(joined, task, partitioning)
+            if part is None:
+                return
+            joined = part
+        having = mask & (joined.sets.mask if isinstance(joined, Flat) else joined.mask)
+        counting, rows = having & self._team.counting, having & self._team.materialising
+        rest = having & ~(counting | rows)
+        if isinstance(joined, Flat):
+            self._take_flat(joined, counting, rows, bitsets.positions_of(rest))
+            return
+        if counting:
+            self._add(count(joined, counting))
+        for number in bitsets.positions_of(rest):
+            self._add_partial(number, aggregate(joined, self._team.by_number[number].query, number))
+        if rows:
+            for chunk in multiply_out(joined, rows):
+                self._add_rows(joined, chunk, rows)
+
+    def _take_flat(self, joined: Flat, counting: int, rows: int, rest: list[int]) -> None:
+        self._add(eager.flat_counts(joined, counting))
+        found = eager.flat_rows(joined, rows | bitsets.mask_of(rest))
+        self._add_rows(joined, found, rows)
+        for number in rest:
+            chunk = Chunk(joined.buckets, found.of(number))
+            self._add_partial(number, tally(self._team.by_number[number].query, chunk, self._type_of))
+
+    def _add(self, counts: dict[int, int]) -> None:
+        for number, many in counts.items():
+            self._counts[number] = self._counts.get(number, 0) + many
+
+    def _add_partial(self, number: int, partial: pa.Table | None) -> None:
+        if partial is not None and partial.num_rows:
+            self._partials.setdefault(number, []).append(partial)
+
+    def _add_rows(self, joined: Factor | Flat, found: Rows, mask: int) -> None:
+        for number in bitsets.positions_of(mask & found.numbering):
+            chosen = Chunk(joined.buckets, found.of(number))
+            if len(chosen):
+                query = self._team.by_number[number].query
+                types = {c.of: self._type_of(c.of) for c in query.columns}
+                self.rows.setdefault(query.name, QueryRows(query, types)).chunks.append(chosen)
+
+    def merged(self) -> dict[str, pa.Table]:
+        """The partial aggregates of the slot, by query."""
+        found = {
+            self._team.by_number[n].query.name: pa.table({COUNT: pa.array([many], pa.int64())})
+            for n, many in self._counts.items()
+        }
+        for number, partials in self._partials.items():
+            query = self._team.by_number[number].query
+            merged = merge_partials(query, partials)
+            if merged is not None:
+                found[query.name] = merged
+        return found
+
+
+def _of_task(joined: Factor | Flat, task: int, partitioning: Partitioning) -> Factor | Flat | None:
+    """The results whose key in the last join belongs to the task; None if no key does."""
+    if isinstance(joined, Flat):
+        assert joined.last is not None, "a sink takes joins"
+        end = joined.last.left
+        bucket = joined.buckets[end.stream]
+        index = bucket.index(end.columns)
+        tasks = tasks_of_rows(bucket.codes(end.columns), partitioning.assign(index.lo, index.hi))
+        return eager.restricted(joined, tasks[joined.rows[end.stream]] == task)
+    link = joined.links[-1]
+    mine = partitioning.assign(*link.left.keys(link.at_left)) == task
+    return joined.part(mine) if mine.any() else None
