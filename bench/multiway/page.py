@@ -1,0 +1,71 @@
+"""The measured part of docs/correlations-sites.md, between its two marks; every number comes from the results' JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.measured import RESULTS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "correlations-sites.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+Result = dict[str, Any]
+
+
+def write(page: Path = PAGE, results: Path = RESULTS) -> None:
+    text = page.read_text()
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    measured = render(json.loads((results / "multiway.json").read_text()))
+    page.write_text(f"{before}{BEGIN}\n{measured}\n{END}{after}")
+
+
+def render(result: Result) -> str:
+    parts = ["### Aims", _aims(result["aims"]), "### Real executions", _rows(result), "### The paper's figures"]
+    for figure in result["figures"]:
+        parts += [f"#### {figure['name']}: {figure['title']}",
+                  f"![Figure {figure['name']}](../bench/results/multiway-{figure['name']}.svg)",
+                  _claims(figure["claims"])]  # fmt: skip
+    parts += ["### A plan, explained", f"```text\n{result['explanation']}\n```"]
+    return "\n\n".join(parts)
+
+
+def _aims(aims: list[Result]) -> str:
+    lines = ["| aim | wanted | measured | met |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {one['name']} | {one['wanted']} | {one['measured']} | {'yes' if one['met'] else '**no**'} |" for one in aims
+    ]
+    return "\n".join(lines)
+
+
+def _rows(result: Result) -> str:
+    head = (
+        "Five streams at three sites as folders; bytes shipped after the first batches. *Forecast* is the model from "
+        "the sketches of the first 50 seconds, *true* the model that knows the distribution. `far apart` ships so few "
+        "tuples that the heads of files weigh more than the tuples. The model takes tuples as independent when it "
+        "reckons how many files hold any; joined tuples come in clusters, so fewer do."
+    )
+    lines = [
+        head, "",
+        "| streams | plan | bytes shipped | tuples | measured / forecast | measured / true | plans | planning, s |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    lines += [
+        f"| {row['workload']} | {row['plan']} | {row['measured_bytes']:,} | {row['measured_tuples']:,} | "
+        f"{row['measured_over_expected']:.3f} | {row['measured_over_true_model']:.3f} | "
+        f"{row['plans']} | {row['planning_s']:.3f} |"
+        for row in result["rows"]
+    ]
+    return "\n".join(lines)
+
+
+def _claims(claims: list[Result]) -> str:
+    lines = ["| the paper | here | holds |", "| --- | --- | --- |"]
+    return "\n".join(
+        lines + [f"| {one['paper']} | {one['ours']} | {'yes' if one['holds'] else '**no**'} |" for one in claims]
+    )
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,117 @@
+"""The storage root of a site: files that are written whole or not at all.
+
+A marker at the root says that this is the site and not an empty mount point. Without it the site is away.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import uuid
+from typing import Any
+
+import fsspec  # type: ignore[import-untyped]
+import pyarrow as pa
+
+from etl.correlate.multiway.errors import RootNotReachable
+from etl.correlate.multiway.query import Site
+from etl.errors import TransientError
+
+MARKER = "_frontstage_site"
+
+
+class SiteAway(TransientError):
+    """A site does not answer. Its part of the work waits."""
+
+    def __init__(self, site: str) -> None:
+        super().__init__(site)
+        self.site = site
+
+    def __str__(self) -> str:
+        return f"site {self.site!r} is away; its part waits, nothing is lost"
+
+
+class SiteFolder:
+    """Files of a site, by names under its root. `durable` files survive a power cut, not only a killed process."""
+
+    def __init__(self, site: Site, *, durable: bool = True) -> None:
+        self.site, self._durable = site, durable
+        self._fs, self._root = fsspec.core.url_to_fs(site.root)
+
+    def create(self) -> None:
+        """Leaves the marker; the root itself must be there."""
+        try:
+            if not self._fs.isdir(self._root):
+                raise RootNotReachable(self.site.name, self.site.root, "there is no such folder")
+            if not self.is_there():
+                self._put(MARKER, self.site.name.encode())
+        except OSError as error:
+            raise RootNotReachable(self.site.name, self.site.root, type(error).__name__) from error
+
+    def is_there(self) -> bool:
+        try:
+            return bool(self._fs.exists(self._path(MARKER)))
+        except OSError:
+            return False
+
+    def exists(self, name: str) -> bool:
+        return bool(self._fs.exists(self._path(name)))
+
+    def size(self, name: str) -> int:
+        return int(self._fs.size(self._path(name)))
+
+    def read(self, name: str) -> bytes:
+        with self._fs.open(self._path(name), "rb") as file:
+            return bytes(file.read())
+
+    def write(self, name: str, content: bytes) -> None:
+        """Whole or not at all, and the same name can be written again; refused while the site is away."""
+        if not self.is_there():
+            raise SiteAway(self.site.name)
+        self._put(name, content)
+
+    def _put(self, name: str, content: bytes) -> None:
+        path = self._path(name)
+        self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+        aside = f"{path}.{uuid.uuid4().hex}.part"
+        with self._fs.open(aside, "wb") as file:
+            self._fill(file, content)
+        self._fs.mv(aside, path)
+
+    def _fill(self, file: Any, content: bytes) -> None:
+        file.write(content)
+        file.flush()
+        if self._durable and "file" in self._fs.protocol:
+            os.fsync(file.fileno())
+
+    def remove(self, name: str) -> None:
+        if self.exists(name):
+            self._fs.rm(self._path(name), recursive=True)
+
+    def names(self, folder: str) -> list[str]:
+        """The files in a folder; files that were never finished are not among them."""
+        path = self._path(folder)
+        if not self._fs.isdir(path):
+            return []
+        found = [str(name).rsplit("/", 1)[-1] for name in self._fs.ls(path, detail=False)]
+        return sorted(name for name in found if not name.endswith(".part"))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root.rstrip('/')}/{name}"
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow stream; no bytes at all if it has no rows."""
+    if not table.num_rows:
+        return b""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue()
+
+
+def from_bytes(content: bytes, schema: pa.Schema) -> pa.Table:
+    if not content:
+        return schema.empty_table()
+    with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+        return reader.read_all()

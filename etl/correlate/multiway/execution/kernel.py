@@ -1,0 +1,84 @@
+"""The local window join: which tuples of two sides have equal codes and intersecting windows.
+
+    index(stored)        sorted by (code, start)
+    probe(tuples)        two binary searches per tuple: its code, and the starts its window can meet
+
+A stored tuple meets a probe when codes are equal, stored.start <= probe.end and stored.end >= probe.start. The first
+two are a range of the sorted order; the third is checked on that range, which the longest stored window bounds from
+below. Other kernels can take the place of this one: `Kernel` is all that a step asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from etl.correlate.multiway.codes import I64
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Tuples as a kernel sees them."""
+
+    code: I64
+    start: I64
+    end: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Rows of the probing side with rows of the stored side."""
+
+    probe: I64
+    stored: I64
+
+
+class WindowIndex(Protocol):
+    def probe(self, side: Side) -> Pairs: ...
+
+
+class Kernel(Protocol):
+    def index(self, stored: Side) -> WindowIndex: ...
+
+
+class SortedKernel:
+    """The plain kernel: sorted arrays."""
+
+    def index(self, stored: Side) -> WindowIndex:
+        return SortedIndex(stored)
+
+
+class SortedIndex:
+    def __init__(self, stored: Side) -> None:
+        self._codes, code_rank = np.unique(stored.code, return_inverse=True)
+        self._starts, start_rank = np.unique(stored.start, return_inverse=True)
+        place = code_rank.reshape(-1) * len(self._starts) + start_rank.reshape(-1)
+        self._order = np.argsort(place, kind="stable")
+        self._places = place[self._order]
+        self._ends = stored.end[self._order]
+        self._longest = int((stored.end - stored.start).max(initial=0))
+
+    def probe(self, side: Side) -> Pairs:
+        if not len(self._places) or not len(side.code):
+            return Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
+        at = np.minimum(np.searchsorted(self._codes, side.code), len(self._codes) - 1)
+        known = np.flatnonzero(self._codes[at] == side.code)
+        base = at[known] * len(self._starts)
+        first = np.searchsorted(self._starts, side.start[known] - self._longest, side="left")
+        last = np.searchsorted(self._starts, side.end[known], side="right")
+        low = np.searchsorted(self._places, base + first, side="left")
+        high = np.searchsorted(self._places, base + last, side="left")
+        probe, place = expand(low, high)
+        probe = known[probe]
+        meets = self._ends[place] >= side.start[probe]
+        return Pairs(probe[meets], self._order[place[meets]])
+
+
+def expand(low: I64, high: I64) -> tuple[I64, I64]:
+    """All (number, place) with low[number] <= place < high[number]."""
+    counts = np.maximum(high - low, 0)
+    number = np.repeat(np.arange(len(counts)), counts)
+    before = np.cumsum(counts) - counts
+    return number, np.arange(len(number)) - np.repeat(before - low, counts)

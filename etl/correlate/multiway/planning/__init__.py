@@ -1,0 +1,1 @@
+"""Plans: what is joined where, for all values or per partition of them."""
