@@ -1,0 +1,92 @@
+"""Figure 11: the time of a local join. FPJ, the baselines compiled on the same arrays, and those in plain Python.
+
+All of them run in one thread, so their time is told in CPU seconds, which others on the machine change little. Plain
+Python runs whole at small sizes. At 50,000 documents it runs for a bounded time; what it has not done by then is
+extrapolated, for its work per document grows with the documents before it, and the row says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bench.documents.data import SETS, join_input
+from bench.measured import median, progress
+from etl.correlate.documents.joining import compiled, fp_join, plain
+from etl.correlate.documents.model import Documents, Pairs
+
+SIZES, LARGE_SIZES = (5_000, 10_000, 20_000, 50_000), (100_000, 500_000)
+PLAIN_SIZES = (1_000, 2_000, 5_000)
+BOUND_S = 15.0
+Row = dict[str, Any]
+
+
+def measure() -> list[Row]:
+    """All rows of figure 11."""
+    for name in SETS:  # compile before anything is timed
+        small = join_input(name, 200)
+        _same(fp_join.join(small), compiled.nested_loop(small), compiled.hash_join(small))
+    return [row for name in SETS for row in _of_one(name)]
+
+
+def _of_one(name: str) -> Iterator[Row]:
+    for size in PLAIN_SIZES:
+        yield from _plain_rows(name, join_input(name, size), None)
+    for size in (*SIZES, *LARGE_SIZES):
+        documents = join_input(name, size)
+        progress(f"figure 11    {name}  {size:,} documents")
+        seconds, pairs = _timed(fp_join.join, documents, times=3)
+        yield _row(name, "FPJ", size, seconds, len(pairs), len(documents.pairs))
+        if size not in SIZES:
+            continue
+        for label, join in (("NLJ, compiled", compiled.nested_loop), ("HBJ, compiled", compiled.hash_join)):
+            baseline_s, found = _timed(join, documents, times=1)
+            _same(pairs, found)
+            yield _row(name, label, size, baseline_s, len(found), len(documents.pairs))
+        if size == SIZES[-1]:
+            yield from _plain_rows(name, documents, max(BOUND_S, 60 * seconds))
+
+
+def _plain_rows(name: str, documents: Documents, bound_s: float | None) -> Iterator[Row]:
+    mappings = plain.as_mappings(documents)
+    for label, join in (("NLJ, Python", plain.nested_loop), ("HBJ, Python", plain.hash_join)):
+        progress(f"figure 11    {name}  {len(documents):,} documents, {label}")
+        started, done, found, seconds = time.process_time(), 0, 0, 0.0
+        for partners in join(mappings):
+            done, found = done + 1, found + len(partners)
+            seconds = time.process_time() - started
+            if bound_s is not None and seconds > bound_s:
+                break
+        whole = done == len(documents)
+        # Work per document grows linearly with those before it, so all of it with the square of the share done.
+        estimate = seconds if whole else seconds * (len(documents) / done) ** 2
+        row = _row(name, label, len(documents), estimate, found if whole else None, len(documents.pairs))
+        yield row | {"measured_seconds": seconds, "documents_done": done, "extrapolated": not whole}
+
+
+def _timed(join: Callable[[Documents], Pairs], documents: Documents, times: int) -> tuple[float, Pairs]:
+    seconds = []
+    for _ in range(times):
+        started = time.process_time()
+        pairs = join(documents)
+        seconds.append(time.process_time() - started)
+    return median(seconds), pairs
+
+
+def _row(name: str, method: str, size: int, seconds: float, results: int | None, pairs: int) -> Row:
+    return {
+        "figure": "11", "data": name, "method": method, "documents": size, "seconds": seconds,
+        "measured_seconds": seconds, "results": results, "pairs": pairs, "extrapolated": False,
+    }  # fmt: skip
+
+
+def _same(one: Pairs, *others: Pairs) -> None:
+    """Results must be equal, or nothing that was measured counts."""
+    wanted = one.sorted()
+    for other in others:
+        found = other.sorted()
+        if not (np.array_equal(wanted.left, found.left) and np.array_equal(wanted.right, found.right)):
+            raise AssertionError("two joins of the same documents differ")

@@ -1,0 +1,147 @@
+"""The FP-tree of some documents, as arrays, and the FPTreeJoin that descends it for many documents (ADR 37).
+
+Attributes are ordered by how many documents have them (most first), then by how few values they have. Every document,
+its pairs in that order, is a path from the root; documents that begin alike share nodes. Table I of the paper:
+
+    d1 {b:7 a:3 c:1}        root ─┬─ b:7 ── a:3 [d3] ── c:1 [d1]          order   b, a, c
+    d2 {b:8 a:3}                  └─ b:8 ─┬─ a:3 [d2]
+    d3 {b:7 a:3}                          └─ c:2 [d4]
+    d4 {b:8 c:2}
+
+Descent for a document: where the children of a node have an attribute that the document has too, only the child with
+its value is entered (found by bisection; for attributes that all documents have this is the paper's direct descent);
+where it has not, all of them are. Documents on the way join from the first shared pair on. A bit mask of the
+attributes below ends the descent early: nothing below can conflict or be shared, so all documents below join, or
+none. They lie side by side in the order of the tree, and are reported as one run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from etl.correlate.documents.dictionary import I32, I64
+from etl.correlate.documents.joining.descent import UNKNOWN, TreeArrays, descend
+from etl.correlate.documents.joining.tree_kernels import (
+    lay_out_groups,
+    lay_out_nodes,
+    sort_documents,
+    sort_labels,
+)
+from etl.correlate.documents.model import Documents
+
+BYTES_PER_PAIR, BYTES_PER_DOCUMENT = 72, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Documents that join, by position: probe `found[:, 0]` with `order[found[:, 1]:found[:, 2]]` of a tree."""
+
+    found: I64
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are, before any is made."""
+        return int((self.found[:, 2] - self.found[:, 1]).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class FPTree:
+    """An FP-tree; it never changes."""
+
+    documents: Documents
+    order: I64  # positions of the documents in the order of the tree
+    attributes: I32  # the attribute order: attribute codes by rank
+    pair_of_label: I32
+    pair_label: I32  # label of every pair of the dictionary, -1 where the tree has it not
+    attribute_rank: I32  # rank of every attribute, -1 likewise
+    arrays: TreeArrays
+
+    @staticmethod
+    def build(documents: Documents) -> FPTree:
+        """The tree of all these documents."""
+        attributes = attribute_order(documents)
+        dictionary = documents.dictionary
+        rank = np.full(len(dictionary.attributes), -1, np.int32)
+        rank[attributes] = np.arange(len(attributes), dtype=np.int32)
+        used = np.flatnonzero(np.bincount(documents.pairs, minlength=1))
+        pair_of_label = used[np.lexsort((used, rank[dictionary.pair_attribute[used]]))].astype(np.int32)
+        pair_label = np.full(len(dictionary), -1, np.int32)
+        pair_label[pair_of_label] = np.arange(len(used), dtype=np.int32)
+        labels = pair_label[documents.pairs]
+        sort_labels(documents.offsets, labels)
+        order = sort_documents(documents.offsets, labels)
+        longest = int(documents.lengths.max(initial=0))
+        label, parent, first, own_end, end, count = lay_out_nodes(documents.offsets, labels, order, longest)
+        label, parent = label[:count].copy(), parent[:count].copy()
+        label_rank = rank[dictionary.pair_attribute[pair_of_label]]
+        group_offsets, group_rank, group_start, children, child_label, masks, group_masks = lay_out_groups(
+            label, parent, label_rank
+        )
+        spans = (first[:count].copy(), own_end[:count].copy(), end[:count].copy())
+        header_offsets, header = _header(label, len(used))
+        arrays = TreeArrays(
+            label, parent, label_rank, *spans, group_offsets, group_rank, group_start, children, child_label,
+            masks, group_masks, header_offsets, header, len(attributes),
+        )  # fmt: skip
+        return FPTree(documents, order, attributes, pair_of_label, pair_label, rank, arrays)
+
+    def self_join(self) -> Runs:
+        """Every joinable pair of the tree's documents once: each document with those before it in the tree."""
+        tree = self.documents.take(self.order)
+        limits = np.arange(len(tree), dtype=np.int64)
+        found = descend(self.arrays, tree.offsets, *self._in_tree(tree), limits)
+        found[:, 0] = self.order[found[:, 0]]
+        return Runs(found)
+
+    def probe(self, documents: Documents) -> Runs:
+        """Every document of the tree that joins with one of these."""
+        limits = np.full(len(documents), len(self.documents), np.int64)
+        return Runs(descend(self.arrays, documents.offsets, *self._in_tree(documents), limits))
+
+    def _in_tree(self, documents: Documents) -> tuple[I32, I32]:
+        """Rank and label of every pair of documents that may hold what the tree has never seen."""
+        attributes, pairs = documents.attributes, documents.pairs
+        return _look_up(self.attribute_rank, attributes), _look_up(self.pair_label, pairs)
+
+    @property
+    def ubiquitous(self) -> int:
+        """How many attributes are in every document: the levels of direct descent."""
+        counts = np.bincount(self.documents.attributes, minlength=1)[self.attributes]
+        return int((counts == len(self.documents)).sum())
+
+    @property
+    def nbytes(self) -> int:
+        own = (self.order, self.pair_of_label, self.pair_label, self.attribute_rank)
+        return sum(array.nbytes for array in (*self.arrays, *own) if isinstance(array, np.ndarray))
+
+
+def attribute_order(documents: Documents) -> I32:
+    """Attributes in the order of the tree: in most documents first, then fewest values, then first seen."""
+    frequency = np.bincount(documents.attributes, minlength=1)
+    present = np.flatnonzero(frequency)
+    used = np.flatnonzero(np.bincount(documents.pairs, minlength=1))
+    values = np.bincount(documents.dictionary.pair_attribute[used], minlength=len(frequency))
+    if not len(documents.pairs):
+        return np.empty(0, np.int32)
+    return present[np.lexsort((present, values[present], -frequency[present]))].astype(np.int32)
+
+
+def tree_bytes(documents: Documents) -> int:
+    """An upper bound of what `FPTree.build` and a probe hold at once, results aside."""
+    codes = 4 * (len(documents.dictionary) + len(documents.dictionary.attributes))
+    return BYTES_PER_PAIR * len(documents.pairs) + BYTES_PER_DOCUMENT * len(documents) + codes
+
+
+def _look_up(table: I32, codes: I32) -> I32:
+    if not len(table):
+        return np.full(len(codes), UNKNOWN, np.int32)
+    return np.where(codes < len(table), table[np.minimum(codes, len(table) - 1)], np.int32(UNKNOWN))
+
+
+def _header(label: I32, labels: int) -> tuple[I64, I32]:
+    """The header table: the nodes of every label, in preorder."""
+    offsets = np.zeros(labels + 1, np.int64)
+    np.cumsum(np.bincount(label[1:], minlength=labels)[:labels], out=offsets[1:])
+    return offsets, (np.argsort(label[1:], kind="stable") + 1).astype(np.int32)

@@ -1,0 +1,61 @@
+"""Choose what to route by, by trying: partitions made of one half of a sample are judged by the other half (ADR 36).
+
+Tried are all pairs, and keys that begin with one of the most frequent attributes and grow by the next ones. The
+second half shows what each would cost from the next window on: documents without the key and values not seen before
+go everywhere. The one with the smallest maximal load wins, of equals the one with the smaller replication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from etl.correlate.documents.joining.tree import attribute_order
+from etl.correlate.documents.model import Documents
+from etl.correlate.documents.partitioning.assigner import assign
+from etl.correlate.documents.partitioning.association import association_groups
+from etl.correlate.documents.partitioning.merger import consolidate, partition
+from etl.correlate.documents.partitioning.partitions import Partitions
+from etl.correlate.documents.partitioning.quality import Quality
+from etl.correlate.documents.partitioning.routing import Routing, route
+
+_SAMPLE = 20_000
+_FIRST_ATTRIBUTES, _LONGEST_KEY = 6, 3
+_LEAST_PRESENCE = 0.5  # a key that more documents lack sends too many everywhere
+
+
+def choose_routing(documents: Documents, partitions: int) -> Routing:
+    """The routing that spreads documents like these best over so many partitions."""
+    positions = np.arange(0, len(documents), max(1, -(-len(documents) // _SAMPLE)), dtype=np.int64)
+    sample = documents.take(positions)
+    half = len(sample) // 2
+    if half < partitions:
+        return Routing()
+    numbers = np.arange(len(sample), dtype=np.int64)
+    seen, unseen = sample.take(numbers[:half]), sample.take(numbers[half:])
+    tried = [(_outcome(seen, unseen, routing, partitions), routing) for routing in _candidates(sample)]
+    return min(tried, key=lambda one: (one[0].maximal_load, one[0].replication, len(one[1].key)))[1]
+
+
+def make_partitions(documents: Documents, routing: Routing, count: int, creators: int = 1) -> Partitions:
+    """Creators and merger in one place: association groups of every share, consolidated and spread."""
+    routed = route(documents, routing)
+    groups = [association_groups(routed.part(number, creators)) for number in range(creators)]
+    return partition(consolidate(groups), routing, count)
+
+
+def _outcome(seen: Documents, unseen: Documents, routing: Routing, count: int) -> Quality:
+    return assign(unseen, [make_partitions(seen, routing, count)]).quality
+
+
+def _candidates(sample: Documents) -> Iterator[Routing]:
+    yield Routing()
+    order = attribute_order(sample)
+    presence = np.bincount(sample.attributes, minlength=1)[order] / max(1, len(sample))
+    frequent = order[presence >= _LEAST_PRESENCE].tolist()
+    paths = [sample.dictionary.attributes[attribute] for attribute in frequent]
+    for first in range(min(_FIRST_ATTRIBUTES, len(paths))):
+        following = [path for place, path in enumerate(paths) if place != first]
+        for others in range(min(_LONGEST_KEY, len(paths))):
+            yield Routing((paths[first], *following[:others]))

@@ -1,0 +1,92 @@
+"""Every local join finds exactly what the nested loop finds, each pair once."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etl.correlate.documents.joining import compiled, plain
+from etl.correlate.documents.joining.fp_join import FPTreeJoin, join
+from etl.correlate.documents.joining.tree import FPTree, tree_bytes
+from etl.correlate.documents.windows import Window, WindowJoin
+from tests.property.correlate.documents_strategies import ANY_ROWS, batches, documents, listed, oracle
+
+Rows = list[dict[str, str]]
+
+
+@given(ANY_ROWS)
+def test_the_tree_join_equals_the_nested_loop(rows: Rows) -> None:
+    found = documents(rows)
+    assert listed(join(found)) == oracle(found)
+
+
+@given(ANY_ROWS, st.lists(st.integers(0, 24), max_size=6))
+def test_the_tree_join_in_batches_equals_the_nested_loop(rows: Rows, cuts: list[int]) -> None:
+    found, joined = documents(rows), FPTreeJoin()
+    made = [pair for batch in batches(found, cuts) for pair in listed(joined.insert(batch).pairs)]
+    assert sorted(made) == oracle(found)
+
+
+@given(ANY_ROWS)
+def test_the_baselines_equal_the_nested_loop(rows: Rows) -> None:
+    found = documents(rows)
+    assert listed(compiled.nested_loop(found)) == oracle(found)
+    assert listed(compiled.hash_join(found)) == oracle(found)
+    hashed = enumerate(plain.hash_join(plain.as_mappings(found)))
+    assert sorted((before, later) for later, partners in hashed for before in partners) == oracle(found)
+
+
+@given(ANY_ROWS, st.integers(0, 40))
+def test_a_bound_cuts_and_says_how_many_there_were(rows: Rows, at_most: int) -> None:
+    found = documents(rows)
+    made, wanted = FPTreeJoin().insert(found, at_most=at_most), oracle(found)
+    assert made.found == len(wanted)
+    assert len(made.pairs) == min(at_most, len(wanted))
+    assert set(listed(made.pairs)) <= set(wanted)
+
+
+@given(ANY_ROWS)
+def test_a_tree_holds_no_more_than_its_bound(rows: Rows) -> None:
+    found = documents(rows)
+    tree = FPTree.build(found)
+    assert tree.nbytes <= tree_bytes(found) + 1024
+
+
+@given(ANY_ROWS, st.data(), st.integers(1, 4), st.integers(1, 5), st.lists(st.integers(0, 24), max_size=4))
+def test_windows_join_documents_that_share_one_and_no_others(
+    rows: Rows, data: st.DataObject, slots: int, slide: int, cuts: list[int]
+) -> None:
+    found = documents(rows)
+    times = data.draw(st.lists(st.integers(-10, 40), min_size=len(rows), max_size=len(rows)))
+    window, places = Window(slots * slide, slide), np.array(times, np.int64)
+    joined = WindowJoin(window)
+    made = []
+    for batch in batches(found, cuts):
+        result = joined.insert(batch, places[batch.ids])
+        made += listed(result.made.pairs)
+        assert not result.late.any()
+    starts = [slide * number for number in range(-80, 80)]
+    together = {
+        (one, other)
+        for one, other in oracle(found)
+        if any(
+            start <= times[one] < start + window.size and start <= times[other] < start + window.size
+            for start in starts
+        )
+    }
+    assert sorted(made) == sorted(together)
+
+
+@given(ANY_ROWS, st.integers(1, 3), st.integers(1, 5))
+def test_expired_slots_are_those_that_nothing_can_join_any_more(rows: Rows, slots: int, slide: int) -> None:
+    found = documents(rows)
+    window, joined, kept = Window(slots * slide, slide), WindowJoin(Window(slots * slide, slide)), []
+    for position in range(len(found)):  # in the order of time: nothing is late, and expiry changes nothing
+        joined.expire(position)
+        result = joined.insert(found.take(np.array([position])), np.array([position]))
+        kept += listed(result.made.pairs)
+        assert not result.late.any()
+        assert len(joined.joins) <= slots
+    near = [(one, other) for one, other in oracle(found) if other // slide - one // slide < window.slots]
+    assert sorted(kept) == sorted(near)

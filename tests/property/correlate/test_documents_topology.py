@@ -1,0 +1,164 @@
+"""All joinable pairs of a window, each once, whatever becomes of the partitions on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from etl.correlate.documents.joining.joiner import Joiner
+from etl.correlate.documents.model import Documents
+from etl.correlate.documents.partitioning.assigner import assign
+from etl.correlate.documents.partitioning.partitions import Partitions, holds, words
+from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
+from etl.correlate.documents.partitioning.routing import Routing, expansion, route
+from etl.correlate.documents.topology import Topology, TopologyOptions
+from tests.property.correlate.documents_strategies import ANY_ROWS, UBIQUITOUS_ROWS, batches, documents, listed, oracle
+
+Rows = list[dict[str, str]]
+OPTIONS = st.builds(
+    TopologyOptions,
+    partitions=st.sampled_from([1, 2, 3, 5, 8, 63, 64, 65, 130]),
+    creators=st.integers(1, 4),
+    assigners=st.integers(1, 4),
+    method=st.sampled_from(["ag", "sc", "ds"]),
+    routing=st.sampled_from(["planned", "expansion"]),
+    delta=st.integers(1, 3),
+    theta=st.sampled_from([0.0, 0.2, 0.6]),
+)
+
+
+def joined(found: Documents, masks: np.ndarray, partitions: int) -> list[tuple[int, int]]:
+    """What all joiners make of an assignment."""
+    made = []
+    for number in range(partitions):
+        here = np.flatnonzero(holds(masks, number))
+        made += listed(Joiner(number, 1 << 30).insert(found.take(here), masks[here]).pairs)
+    return sorted(made)
+
+
+@given(OPTIONS, st.lists(ANY_ROWS, min_size=1, max_size=3), st.lists(st.integers(0, 24), max_size=3))
+def test_every_window_is_joined_exactly_however_it_is_partitioned(
+    options: TopologyOptions, windows: list[Rows], cuts: list[int]
+) -> None:
+    topology = Topology(options)
+    for rows in windows:
+        found = documents(rows)
+        made = [pair for batch in batches(found, cuts) for pair in listed(topology.insert(batch).pairs)]
+        assert sorted(made) == oracle(found)
+        if not len(found) and not topology.in_force:
+            continue
+        report = topology.end_window()
+        assert (report.found, report.kept) == (len(made), len(made))
+        assert report.quality.documents == len(found)
+
+
+@given(OPTIONS, ANY_ROWS, ANY_ROWS, st.lists(st.integers(0, 24), min_size=1, max_size=4), st.sampled_from([1, 4, 70]))
+def test_a_repartition_in_the_middle_of_a_window_loses_and_doubles_nothing(
+    options: TopologyOptions, rows: Rows, other: Rows, cuts: list[int], partitions: int
+) -> None:
+    topology, found = Topology(options), documents(rows)
+    made = []
+    for batch in batches(found, cuts):
+        made += listed(topology.insert(batch).pairs)
+        # The new partitions come of documents that may have nothing in common with these, and may be more or fewer.
+        topology.options = TopologyOptions(partitions=partitions, method=options.method, routing=options.routing)
+        topology.repartition(documents(other))
+    assert sorted(made) == oracle(found)
+    if len(found):
+        assert topology.end_window().quality.documents == len(found)
+        assert len(topology.in_force) == 1, "old partitions go with their window"
+
+
+def test_documents_of_old_and_new_partitions_meet_although_neither_alone_would_bring_them_together() -> None:
+    found = documents([{"user": str(number % 12), "n": str(number)} for number in range(48)])
+    heavy = documents([{"user": str(12 - number % 12)} for number in range(30)] + [{"user": "3"}] * 9)
+    topology = Topology(TopologyOptions(partitions=4, delta=99))
+    old = topology.repartition(documents([{"user": str(number % 12)} for number in range(48)]))
+    first, second = batches(found.without(np.array([1], np.int32)), [24])
+    made = listed(topology.insert(first).pairs)
+    new = topology.repartition(heavy)
+    made += listed(topology.insert(second).pairs)
+    assert sorted(made) == oracle(found.without(np.array([1], np.int32)))
+    before, after = assign(first, [old]).masks, assign(second, [new]).masks
+    apart = [
+        (one, two) for one in range(24) for two in range(24) if one % 12 == two % 12 and not before[one] & after[two]
+    ]
+    assert apart, "the partitions must differ, or this shows nothing"
+
+
+@given(ANY_ROWS, st.data(), st.sampled_from([1, 3, 66]))
+def test_any_partitions_whatsoever_join_exactly(rows: Rows, data: st.DataObject, count: int) -> None:
+    found = documents(rows)
+    hashes = found.dictionary.hashes
+    chosen = data.draw(st.lists(st.booleans(), min_size=len(hashes), max_size=len(hashes)))
+    known = hashes[np.array(chosen, np.bool_)] if len(hashes) else hashes
+    bit = st.integers(1, 2**count - 1)
+    drawn = data.draw(st.lists(bit, min_size=len(known), max_size=len(known)))
+    masks = np.array(
+        [[mask >> (64 * word) & (2**64 - 1) for word in range(words(count))] for mask in drawn], np.uint64
+    ).reshape(len(known), words(count))
+    partitions = Partitions.of(Routing(), count, known, masks, np.zeros(count, np.int64))
+    assert joined(found, assign(found, [partitions]).masks, count) == oracle(found)
+
+
+@given(
+    st.one_of(ANY_ROWS, UBIQUITOUS_ROWS),
+    st.lists(st.sampled_from("abuv"), max_size=3, unique=True),
+    st.booleans(),
+    st.integers(1, 5),
+)
+def test_any_key_routes_exactly_alone_or_beside_the_other_pairs(
+    rows: Rows, key: list[str], alone: bool, count: int
+) -> None:
+    found, routing = documents(rows), Routing(tuple(key), alone)
+    partitions = make_partitions(found, routing, count, creators=2)
+    assert joined(found, assign(found, [partitions]).masks, count) == oracle(found)
+
+
+@given(UBIQUITOUS_ROWS, st.integers(2, 30))
+def test_expansion_combines_until_there_are_enough_values_or_no_attributes_left(rows: Rows, count: int) -> None:
+    assume(rows)
+    found = documents(rows)
+    routing = expansion(found, count)
+    values = {attribute: {row[attribute] for row in rows} for attribute in "uv"}
+    everywhere = [name for name in {key for row in rows for key in row} if all(name in row for row in rows)]
+    disabling = [name for name in everywhere if len({row[name] for row in rows}) < count]
+    assert bool(routing.key) == bool(disabling)
+    assert not routing.alone or not routing.key
+    if routing.key:
+        combined = {
+            tuple(row[part] for part in routing.key) for row in rows if all(part in row for part in routing.key)
+        }
+        all_attributes = {key for row in rows for key in row}
+        assert len(combined) >= count or set(routing.key) == all_attributes
+        assert routing.key[0] in disabling
+    assert len(values["u"]) <= 2
+
+
+@given(UBIQUITOUS_ROWS, st.integers(1, 6))
+def test_a_key_alone_sends_a_document_to_one_partition_or_to_all(rows: Rows, count: int) -> None:
+    assume(rows)
+    found = documents(rows)
+    partitions = make_partitions(found, Routing(("u", "v")), count)
+    sent = assign(found, [partitions]).quality.loads.sum()
+    assert sent == len(found), "every document has the key here"
+    assert not route(found, Routing(("u", "v"))).broadcast.any()
+
+
+def test_the_planner_prefers_a_key_that_everybody_has_to_routing_by_all_pairs() -> None:
+    draw = np.random.default_rng(5)
+    rows = [
+        {"host": str(draw.integers(40)), "file": str(number), "kind": str(draw.integers(3))} for number in range(600)
+    ]
+    assert choose_routing(documents(rows), 4).key[0] == "host", "files are new every time, kinds are too few"
+
+
+@pytest.mark.parametrize("method", ["ag", "sc", "ds"])
+def test_partitions_do_not_depend_on_the_process(method: str) -> None:
+    rows = [{"a": str(number % 7), "b": str(number % 3)} for number in range(60)]
+    options = TopologyOptions(partitions=4, method=method, routing="expansion")  # type: ignore[arg-type]
+    one, other = (Topology(options).repartition(documents(rows)) for _ in range(2))
+    assert one.hashes.tolist() == other.hashes.tolist()
+    assert one.masks.tolist() == other.masks.tolist()
