@@ -42,6 +42,11 @@ class Field:
     def source_name(self) -> str:
         return self.source or self.name
 
+    @property
+    def nullable(self) -> bool:
+        """Whether an accepted event may have no value."""
+        return not self.required and self.default is None
+
 
 @dataclass(frozen=True, slots=True)
 class RelativeTime:
@@ -117,15 +122,21 @@ class Stream:
 
     @property
     def schema(self) -> pa.Schema:
-        """The typed columns, in declared order."""
+        """The typed columns of a line, in declared order; all nullable, for lines that are refused lack values."""
         return pa.schema([pa.field(one.name, one.type) for one in self.fields])
+
+    @property
+    def accepted_schema(self) -> pa.Schema:
+        """The same of accepted events: required fields are not null."""
+        return pa.schema([pa.field(one.name, one.type, nullable=one.nullable) for one in self.fields])
 
 
 @dataclass(frozen=True, slots=True)
 class Master:
     """A master table and what events receive from it, under `name`.
 
-    `on` pairs stream fields with the master's key columns, in the order of the key.
+    `on` pairs stream fields with the master's key columns, in the order of the key. Without `columns`, events receive
+    all but the key; `resolve.check_against` lists them. With scd2 the version is always one of the columns.
     """
 
     name: str
@@ -145,6 +156,10 @@ class Master:
     @property
     def stream_columns(self) -> tuple[str, ...]:
         return tuple(column for column, _ in self.on)
+
+    def location(self, home: Path) -> str:
+        """Where the table is: `schema.table`, or the absolute path or URL of a Delta table."""
+        return self.table if self.store == "postgres" or "://" in self.table else str(home / self.table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,35 @@ def arrow_type(declared: str) -> pa.DataType:
     raise UnknownType(declared)
 
 
+def declared_name(kind: pa.DataType) -> str:
+    """How a file declares an Arrow type."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return next((name for name, one in _SIMPLE.items() if one == kind), str(kind))
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType | None:
+    """The type in which tables hold a master's values; None for nested and other types that they cannot hold.
+
+    Times are microseconds in UTC (a time without a zone is taken to be in UTC), texts are `string`.
+    """
+    if pa.types.is_dictionary(kind):
+        return stored_type(kind.value_type)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return TIMESTAMP
+    if pa.types.is_date(kind):
+        return pa.date32()
+    if pa.types.is_integer(kind):
+        return pa.int64() if kind.bit_width > 32 or kind == pa.uint32() else pa.int32()
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    return kind if pa.types.is_boolean(kind) or pa.types.is_decimal128(kind) else None
+
+
 def postgres_type(kind: pa.DataType) -> str:
     """The Postgres type that holds the values of an Arrow type."""
     if pa.types.is_decimal(kind):

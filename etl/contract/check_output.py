@@ -1,0 +1,153 @@
+"""What must hold of what a pipeline writes: measures, the fact's columns, the mart, expectations, sensitive columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator
+
+import pyarrow as pa
+
+from etl.contract import names
+from etl.contract.errors import Mistake, TomlPath, unknown
+from etl.contract.expectation_types import COLUMN_ARGUMENTS, COMMON, EXPECTATIONS, SEVERITIES
+from etl.contract.expressions import Names
+from etl.contract.model import Expectation, MartTable, Pipeline
+
+
+def mistakes(pipeline: Pipeline, row: Names) -> Iterator[Mistake]:
+    """Everything that is wrong with the tables a pipeline declares, as far as the types of its `row` are known."""
+    known = yield from _measures(pipeline, row)
+    yield from _fact_columns(pipeline)
+    for table in pipeline.mart:
+        yield from _mart(table, pipeline, known)
+    columns = None if any(not one.columns for one in pipeline.masters) else [*fact_columns(pipeline)]
+    for number, expectation in enumerate(pipeline.expectations):
+        yield from _expectation(("expectations", number), expectation, columns)
+    yield from _sensitive(pipeline, known)
+
+
+def _measures(pipeline: Pipeline, row: Names) -> Generator[Mistake, None, Names]:
+    """Yields mistakes; returns the names that the mart may use."""
+    types: dict[str, pa.DataType | None] = {}
+    for name, sql in pipeline.measures.items():
+        path = ("fact", "measures", name)
+        yield from names.plain(path, "a measure", name, names.RESERVED_FIELDS)
+        try:
+            types[name] = row.type_of(sql)
+        except ValueError as wrong:
+            types[name] = None
+            yield Mistake(path, f"measure {name!r}: {wrong}")
+    typed = row.typed
+    for name, kind in types.items():
+        typed = typed if kind is None or name in typed.names else typed.append(pa.field(name, kind))
+    untyped = row.untyped | {name for name, kind in types.items() if kind is None}
+    return Names(typed, untyped, row.open)
+
+
+def row_names(pipeline: Pipeline) -> Names:
+    """What measures may refer to: fields, and columns of masters."""
+    untyped = {f"{master.name}.{column}" for master in pipeline.masters for column in master.columns}
+    undeclared = {master.name for master in pipeline.masters if not master.columns}
+    return Names(pipeline.stream.schema, frozenset(untyped), frozenset(undeclared))
+
+
+def fact_columns(pipeline: Pipeline) -> Iterator[str]:
+    """The columns of the fact in order."""
+    yield from (one.name for one in pipeline.stream.fields)
+    yield from pipeline.measures
+    for master in pipeline.masters:
+        if master.history == "none":
+            yield from (f"{master.name}_{column}" for column in master.columns)
+        else:
+            yield f"{master.name}_key"
+    yield from names.FACT_COLUMNS
+
+
+def _fact_columns(pipeline: Pipeline) -> Iterator[Mistake]:
+    for name, times in Counter(fact_columns(pipeline)).items():
+        path = _declaration(pipeline, name)
+        if times > 1 and name not in names.FACT_COLUMNS:
+            yield Mistake(path, f"the fact would have two columns called {name!r}; rename a field, measure or master")
+        if len(name) > names.LONGEST_COLUMN:
+            limit = f"longer than {names.LONGEST_COLUMN} characters"
+            yield Mistake(path, f"the fact's column {name!r} is {limit}; shorten the master's name")
+
+
+def _declaration(pipeline: Pipeline, column: str) -> TomlPath:
+    """Where a column of the fact comes from."""
+    if column in pipeline.measures:
+        return ("fact", "measures", column)
+    for master in pipeline.masters:
+        if column.startswith(f"{master.name}_"):
+            return ("master", master.name)
+    return ("stream", "fields", column)
+
+
+def _mart(table: MartTable, pipeline: Pipeline, known: Names) -> Iterator[Mistake]:
+    path: TomlPath = ("mart", table.name)
+    yield from names.plain(path, "a mart table", table.name)
+    if bool(table.columns) == bool(table.values) or (table.columns and table.group_by):
+        sentence = "needs either columns (a row per event), or group_by and values (an aggregate)"
+        yield Mistake(path, f"mart table {table.name!r} {sentence}")
+        return
+    if table.values and not table.group_by:
+        yield Mistake(path, f"aggregate {table.name!r} has no group_by; give it at least one group")
+    for part in ("columns", "group_by", "values"):
+        for name, sql in getattr(table, part).items():
+            place = (*path, part, name)
+            yield from names.plain(place, "a mart column", name, frozenset(names.MART_COLUMNS if table.columns else ()))
+            yield from expression(place, f"{name!r} of {table.name!r}", sql, known, aggregate=part == "values")
+    for name in sorted(set(table.group_by) & set(table.values)):
+        yield Mistake((*path, "values", name), f"{table.name!r} has a group and a value called {name!r}; rename one")
+    missing = [key for key in pipeline.stream.key if table.columns and not is_column(table.columns.get(key, ""), key)]
+    if missing:
+        sentence = f'needs the event\'s key among its columns, unchanged: {missing[0]} = "{missing[0]}" is missing'
+        yield Mistake((*path, "columns"), f"mart table {table.name!r} {sentence}")
+
+
+def is_column(sql: str, name: str) -> bool:
+    """Whether an expression is just a column."""
+    return sql.strip().strip("`").lower() == name
+
+
+def expression(
+    path: TomlPath, what: str, sql: str, known: Names, wanted: pa.DataType | None = None, *, aggregate: bool = False
+) -> Iterator[Mistake]:
+    try:
+        if aggregate:
+            known.aggregate_type(sql)
+        else:
+            known.type_of(sql, wanted)
+    except ValueError as wrong:
+        yield Mistake(path, f"{what}: {wrong}")
+
+
+def _expectation(path: TomlPath, expectation: Expectation, columns: list[str] | None) -> Iterator[Mistake]:
+    arguments = EXPECTATIONS.get(expectation.type)
+    if arguments is None:
+        yield Mistake(
+            (*path, "type"), unknown("an expectation", expectation.type, sorted(EXPECTATIONS), "expectations")
+        )
+        return
+    allowed = (*arguments.names, *COMMON)
+    for name, given in expectation.arguments.items():
+        if name not in allowed:
+            yield Mistake((*path, name), unknown(f"an argument of {expectation.type}", name, allowed, "arguments"))
+        elif name in COLUMN_ARGUMENTS and columns is not None:
+            for column in given if isinstance(given, list) else [given]:
+                if column not in columns:
+                    yield Mistake((*path, name), unknown("a column of the fact", str(column), columns, "columns"))
+        elif name == "severity" and given not in SEVERITIES:
+            yield Mistake((*path, name), unknown("a severity", str(given), SEVERITIES, "severities"))
+        elif name == "mostly" and not (isinstance(given, int | float) and 0 <= given <= 1):
+            yield Mistake((*path, name), f"mostly is {given!r}, but must be a share from 0 to 1")
+    for name in arguments.needed:
+        if name not in expectation.arguments:
+            yield Mistake(path, f"{expectation.type} has no {name!r}; it needs one")
+
+
+def _sensitive(pipeline: Pipeline, known: Names) -> Iterator[Mistake]:
+    allowed = [*known.typed.names, *sorted(known.untyped)]
+    for name in sorted(pipeline.sensitive):
+        if name not in allowed and name.partition(".")[0] not in known.open:
+            yield Mistake(("sensitive",), unknown("a column", name, allowed, "columns"))

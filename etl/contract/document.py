@@ -1,0 +1,180 @@
+"""The shape of a pipeline file, for pydantic: which keys there are and what kind of value each takes.
+
+From these models come two things: the first check of a file, and the JSON Schema that editors complete it with. What
+the values mean is checked later (`build.py`, `check.py`), where there are names to compare with.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+
+from etl.contract.expectation_types import EXPECTATIONS
+from etl.contract.times import SCHEDULES
+
+_SCALAR = {"type": ["boolean", "number", "string"]}
+Value = Annotated[bool | int | Decimal | str | date, WithJsonSchema(_SCALAR)]
+Sql = Annotated[str, Field(min_length=1, description="A SQL expression in Spark's dialect.")]
+Duration = Annotated[
+    str, Field(min_length=1, examples=["30s", "5 minutes", "24h", "7d"], description="A length of time.")
+]
+
+
+class Short:
+    """A table that may be written as one text: the text is the value of `key`."""
+
+    def __init__(self, key: str, description: str) -> None:
+        self.key, self.description = key, description
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string", "description": self.description}, handler(core)]}
+
+
+def _table_of(key: str) -> BeforeValidator:
+    return BeforeValidator(lambda given: {key: given} if isinstance(given, str) else given)
+
+
+class Table(BaseModel):
+    """A table of the file: no other keys, no silent conversions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Limits(Table):
+    """What a value must satisfy."""
+
+    min: Value | None = Field(None, description="The least value of a number.")
+    max: Value | None = Field(None, description="The greatest value of a number.")
+    after: Value | None = Field(None, description="The earliest date or time; `now - 7d` is relative to the batch.")
+    before: Value | None = Field(None, description="The latest date or time; `now + 24h` is relative to the batch.")
+    one_of: list[Value] | None = Field(None, min_length=1, description="All values that are allowed.")
+    pattern: str | None = Field(None, description="A regular expression (RE2) that the whole text matches.")
+
+
+class FieldTable(Limits):
+    """One typed value of an event."""
+
+    type: str = Field(
+        description="int, bigint, double, boolean, string, date, timestamp or decimal(p,s).",
+        examples=["bigint", "decimal(18,4)", "timestamp"],
+    )
+    required: bool | None = Field(None, description="Whether an event without it is refused; true unless said.")
+    default: Value | None = Field(None, description="The value of an event that has none.")
+    source: str | None = Field(None, alias="from", min_length=1, description="Its name in the input, if another.")
+    format: str | None = Field(
+        None, min_length=1, description="strptime pattern of a date or time; ISO 8601 unless said."
+    )
+    strip: str | None = Field(None, min_length=1, description="Characters removed before the value is read: `$,`.")
+
+
+class RuleTable(Limits):
+    """A rule with a name of its own."""
+
+    column: str | None = Field(None, description="The field that the limits are about.")
+    not_null: Literal[True] | None = Field(None, description="The field has a value.")
+    sql: Sql | None = None
+
+
+class SourceTable(Table):
+    landing: str = Field(min_length=1, description="Folder where files appear, relative to the home folder.")
+    format: Literal["jsonl", "csv", "parquet"] = "jsonl"
+    delimiter: str | None = Field(None, min_length=1, max_length=1, description="Between the values of CSV: a comma.")
+
+
+class StreamTable(Table):
+    source: SourceTable
+    key: list[str] = Field(min_length=1, description="Fields that tell one event from another.")
+    event_time: str | None = Field(None, description="The date or timestamp field that says when it happened.")
+    fields: dict[
+        str, Annotated[FieldTable, _table_of("type"), Short("type", "The field's type.")]
+    ] = Field(min_length=1, description="The typed values of an event, by name.")  # fmt: skip
+
+
+class MasterTable(Table):
+    table: str = Field(
+        description="`postgres:schema.table`, or `delta:` and a path relative to the home folder or a URL.",
+        pattern=r"^(postgres|delta):.+",
+    )
+    on: dict[str, str] = Field(min_length=1, description="Stream fields and the key columns that they match.")
+    columns: list[str] | None = Field(
+        None, min_length=1, description="What events receive; all but the key unless said."
+    )
+    required: bool = Field(True, description="An event without its row waits; otherwise it goes on with NULLs.")
+    version: str | None = Field(None, description="Timestamp column that dates a row; scd2 needs it.")
+    history: Literal["scd1", "scd2", "none"] = Field(
+        "scd1", description="The dimension keeps newest values, all versions; or columns enter the fact instead."
+    )
+    follow: Literal["change_log", "updated_at"] = Field(
+        "change_log", description="How changes in Postgres are seen: by a trigger, or by the version column."
+    )
+
+
+class FactTable(Table):
+    measures: dict[str, Sql] = Field(default_factory=dict, description="Computed columns of the fact.")
+
+
+def _named_columns(given: Any) -> Any:
+    """A list of columns as a table: `person.name` is called `person_name`."""
+    if not isinstance(given, list):
+        return given
+    named: dict[str, str] = {}
+    for item in given:
+        if not isinstance(item, str):
+            raise ValueError(f"columns are named by texts; given is {item!r}")
+        name = item.replace(".", "_")
+        if name in named:
+            raise ValueError(f"column {name!r} is there twice; give one of them another name in a table")
+        named[name] = quoted(item)
+    return named
+
+
+def quoted(column: str) -> str:
+    """A column's name as SQL."""
+    return ".".join(f"`{part}`" for part in column.split("."))
+
+
+class _Columns:
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, handler(core)]}
+
+
+ColumnTable = Annotated[dict[str, Sql], BeforeValidator(_named_columns), _Columns()]
+
+
+class MartEntry(Table):
+    """Either `columns` (a row per event) or `group_by` and `values` (an aggregate)."""
+
+    columns: ColumnTable = Field(default_factory=dict, description="A row per event: columns by name.")
+    group_by: ColumnTable = Field(default_factory=dict, description="An aggregate's groups: columns by name.")
+    values: dict[str, Sql] = Field(
+        default_factory=dict, description="An aggregate's values: count(*), count(x), sum(x), min(x) or max(x)."
+    )
+
+
+class ExpectationTable(BaseModel):
+    """An expectation about a whole batch of accepted rows; other keys are its arguments."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    type: Annotated[str, Field(json_schema_extra={"enum": sorted(EXPECTATIONS)})]
+
+
+class Document(Table):
+    """A pipeline: a stream of events, the masters that enrich it, and what becomes of it."""
+
+    name: str | None = Field(None, description="The pipeline's name; the file's name unless said.")
+    schedule: str = Field("on_arrival", description="When batches run: " + ", ".join(SCHEDULES) + " or cron.")
+    deadline: Duration = "30s"
+    grace: Duration = "7d"
+    sensitive: list[str] = Field(default_factory=list, description="Columns that reports and pages show masked.")
+    stream: StreamTable
+    rules: dict[
+        str, Annotated[RuleTable, _table_of("sql"), Short("sql", "True for a row that is accepted.")]
+    ] = Field(default_factory=dict, description="Why an event is refused, by name.")  # fmt: skip
+    master: dict[str, MasterTable] = Field(default_factory=dict, description="Tables that enrich events, by name.")
+    fact: FactTable = Field(default_factory=FactTable)
+    mart: dict[str, MartEntry] = Field(default_factory=dict, description="Tables of the Postgres mart, by name.")
+    expectations: list[ExpectationTable] = Field(default_factory=list, description="Checks of whole batches.")

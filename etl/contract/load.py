@@ -1,0 +1,117 @@
+"""Reads pipeline files.
+
+    NAME.toml ──tomllib──▶ values ──shape──▶ Document ──build──▶ Pipeline ──check──▶ Pipeline
+                  │           │                 │                   │
+                  └───────────┴── mistakes ─────┴───────────────────┴──▶ PipelineFileError: file, line, one sentence
+
+One broken file leaves the others alone. Importing this module is quick, for a scheduler does it every few seconds.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+
+from etl.contract import check, shape
+from etl.contract.build import Builder
+from etl.contract.errors import Mistake, PipelineFileError
+from etl.contract.locate import line_of, line_of_syntax_error, lines_of
+from etl.contract.model import Pipeline
+
+_LARGEST = 1 << 20  # bytes of a file; a declaration has a few thousand
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a folder declares, and what in it cannot be used."""
+
+    pipelines: tuple[Pipeline, ...]
+    errors: tuple[PipelineFileError, ...]
+
+
+def load(path: Path, home: Path) -> Pipeline:
+    """The pipeline that a file declares. Raises `PipelineFileError` about its first mistake."""
+    pipeline, errors = examine(path, home)
+    if pipeline is None:
+        raise errors[0]
+    return pipeline
+
+
+def load_all(folder: Path, home: Path) -> Loaded:
+    """The pipelines of a folder, by name of file. What two files claim belongs to the first of them."""
+    pipelines: list[Pipeline] = []
+    errors: list[PipelineFileError] = []
+    for path in sorted(folder.glob("*.toml")):
+        pipeline, wrong = examine(path, home)
+        if pipeline is not None:
+            wrong = conflicts(pipeline, pipelines)
+        if pipeline is not None and not wrong:
+            pipelines.append(pipeline)
+        errors += wrong[:1]
+    return Loaded(tuple(pipelines), tuple(errors))
+
+
+def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:
+    """The pipeline of a file, or all its mistakes: causes before what follows from them."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None, (PipelineFileError(path.name, 1, f"the file has more than {_LARGEST:,} bytes"),)
+        text = path.read_text("utf-8")
+        declared = tomllib.loads(text, parse_float=Decimal)
+    except OSError as error:
+        return None, (PipelineFileError(path.name, 1, f"the file cannot be read: {error.strerror}"),)
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        return None, (PipelineFileError(path.name, line, "the file is not UTF-8; save it as UTF-8"),)
+    except tomllib.TOMLDecodeError as error:
+        reason = str(error).partition(" (at ")[0]
+        return None, (PipelineFileError(path.name, line_of_syntax_error(str(error), text), f"not TOML: {reason}"),)
+    pipeline, mistakes = _pipeline(declared, path, home)
+    errors = _located(path, text, mistakes)
+    return (None, tuple(errors)) if errors else (pipeline, ())
+
+
+def _pipeline(declared: dict[str, object], path: Path, home: Path) -> tuple[Pipeline | None, list[Mistake]]:
+    document, mistakes = shape.document(declared)
+    if document is None:
+        return None, mistakes
+    builder = Builder(document, home)
+    pipeline = replace(builder.pipeline(document.name if document.name is not None else path.stem), file=path)
+    if not builder.mistakes:
+        builder.mistakes += check.mistakes(pipeline, builder.rule_paths)
+    return pipeline, builder.mistakes
+
+
+def conflicts(pipeline: Pipeline, others: Sequence[Pipeline]) -> tuple[PipelineFileError, ...]:
+    """What a pipeline claims that another one has already: its name, mart tables, landing folder."""
+    if not others:
+        return ()
+    assert pipeline.file is not None, "pipelines that are read from files are compared"
+    return tuple(_located(pipeline.file, pipeline.file.read_text("utf-8"), _claims(pipeline, others)))
+
+
+def _located(path: Path, text: str, mistakes: list[Mistake] | Iterator[Mistake]) -> list[PipelineFileError]:
+    lines = lines_of(text)
+    return [PipelineFileError(path.name, line_of(lines, one.path), one.sentence) for one in mistakes]
+
+
+def _claims(pipeline: Pipeline, others: Sequence[Pipeline]) -> Iterator[Mistake]:
+    for other in others:
+        whose = f"{other.file.name if other.file else other.name}"
+        if other.name == pipeline.name:
+            yield Mistake(
+                ("name",), f"pipeline {pipeline.name!r} is declared by {whose} already; give one of them another name"
+            )
+        for table in {one.name for one in other.mart} & {one.name for one in pipeline.mart}:
+            yield Mistake(
+                ("mart", table), f"mart table {table!r} belongs to {whose} already; give one of them another name"
+            )
+        mine, theirs = pipeline.stream.source.landing, other.stream.source.landing
+        if mine.is_relative_to(theirs) or theirs.is_relative_to(mine):
+            yield Mistake(
+                ("stream", "source", "landing"),
+                f"landing {mine.name!r} is where {whose} reads already; use another folder",
+            )

@@ -1,0 +1,94 @@
+"""Durations, schedules, aggregates and expectations as people write them."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from etl.contract import times
+from etl.contract.expectation_types import COMMON, EXPECTATIONS
+from etl.contract.expressions import Names, aggregate, column_sql
+from etl.contract.model import RelativeTime
+from etl.contract.types import arrow_type, declared_name, stored_type
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30), ("7d", 604_800), ("24h", 86_400), ("5 minutes", 300), ("1h 30m", 5400), ("2 weeks", 1_209_600)],
+)
+def test_a_length_of_time_is_written_with_its_unit(text: str, seconds: int):
+    assert times.duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "30", "s", "-5s", "5 fortnights", "1.5h", "1h x", "999999d"])
+def test_what_is_no_length_of_time_is_none(text: str):
+    assert times.duration(text) is None
+
+
+def test_a_moment_may_be_relative_to_now():
+    assert times.relative("now + 24h") == RelativeTime(timedelta(hours=24))
+    assert times.relative("NOW-7 days") == RelativeTime(timedelta(days=-7))
+    assert times.relative("now") == RelativeTime(timedelta(0))
+    assert times.relative("now + soon") is None
+    assert times.relative("2000-01-01") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["on_arrival", "none", "@continuous", "@daily", "* * * * *", "*/5 0-6,22 1 jan-mar mon", "0 0 1-31/2 * 0,7"],
+)
+def test_schedules_and_cron_expressions_are_allowed(text: str):
+    assert times.is_schedule(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hourly", "@often", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
+             "5-1 * * * *", "*/0 * * * *", "1- * * * *", "a * * * *", "1,, * * * *", "1-2-3 * * * *"],
+)  # fmt: skip
+def test_other_schedules_are_not(text: str):
+    assert not times.is_schedule(text)
+
+
+def test_aggregates_have_the_types_of_sums_that_grow():
+    names = Names(pa.schema({"n": pa.int32(), "d": pa.decimal128(12, 2), "x": pa.float32(), "s": pa.string()}))
+    types = {sql: names.aggregate_type(sql) for sql in ("count(*)", "count(s)", "sum(n)", "sum(d)", "max(s)", "min(d)")}
+    assert types == {
+        "count(*)": pa.int64(), "count(s)": pa.int64(), "sum(n)": pa.int64(), "sum(d)": pa.decimal128(22, 2),
+        "max(s)": pa.string(), "min(d)": pa.decimal128(12, 2),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", ["avg(n)", "count(distinct n)", "sum(n) + 1", "sum(*)", "n", "count(a, b)"])
+def test_what_cannot_be_brought_up_to_date_batch_by_batch_is_refused(sql: str):
+    with pytest.raises(ValueError, match="is not an aggregate"):
+        aggregate(sql)
+
+
+def test_a_column_is_quoted_only_if_it_must_be():
+    assert column_sql("price") == "price"
+    assert column_sql("case") == "`case`"
+    assert column_sql("select") == "`select`"
+
+
+@pytest.mark.parametrize("text", ["int", "bigint", "double", "boolean", "string", "date", "timestamp", "decimal(18,4)"])
+def test_a_declared_type_is_shown_as_it_was_written(text: str):
+    assert declared_name(arrow_type(text)) == text
+    assert stored_type(arrow_type(text)) == arrow_type(text)
+
+
+@pytest.mark.slow
+def test_the_list_of_expectations_is_what_the_library_has():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from great_expectations.expectations import core
+        from great_expectations.expectations.expectation import Expectation
+    classes = {getattr(one, "expectation_type", None): one for one in vars(core).values() if isinstance(one, type)}
+    assert set(COMMON) <= set(Expectation.__fields__)
+    for name, arguments in EXPECTATIONS.items():
+        fields = classes[name].__fields__
+        assert set(arguments.names) <= set(fields), name
+        needed = {field for field, info in fields.items() if info.required}
+        assert needed <= set(arguments.needed), name
