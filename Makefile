@@ -59,6 +59,10 @@ bench-peers: setup ## Compare with Spark over JDBC, Delta and cached, batched lo
 	@$(python) -m bench.peers $(ARGS)
 	@exec $(python) -m bench.page
 
+.PHONY: bench-pipeline
+bench-pipeline: setup ## Compare whole micro-batches: ours, ours as it was, and a plain script (at most 25 minutes)
+	@$(python) -m bench.pipeline $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+
 .PHONY: bench-auto
 bench-auto: setup ## Compare auto with every single join: skew x batch size x store x warm or cold
 	@$(python) -m bench.grid $(ARGS)
@@ -73,6 +77,22 @@ bench-cold: setup ## Compare hot tuples in a front stage with hot pages in the p
 bench-pages: setup ## Measure what publishing, refreshing and reading ten million master rows cost
 	@$(python) -m bench.pages $(ARGS)
 	@exec $(python) -m bench.page
+
+.PHONY: bench-biclique
+bench-biclique: setup ## Regenerate the join-biclique's figures in counters, units simulated in one process
+	@exec $(python) -m bench.biclique $(ARGS)
+
+.PHONY: bench-adhoc
+bench-adhoc: setup ## Compare shared ad-hoc joins with DuckDB query by query, in one process
+	@exec $(python) -m bench.adhoc --in-process $(ARGS)
+
+.PHONY: bench-documents
+bench-documents: setup ## Measure joins of JSON documents without a schema: partitions, local joins, SQL (about 15 minutes)
+	@exec $(python) -m bench.documents $(ARGS)
+
+.PHONY: bench-multiway
+bench-multiway: setup ## Regenerate PMJoin's figures and ship a million tuples among three sites by every plan
+	@exec $(python) -m bench.multiway $(ARGS)
 
 .PHONY: setup
 setup: ## Make the environment ready (every target that needs it does this by itself)

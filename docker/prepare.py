@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from etl.adapters.postgres import migrate
+from etl.contract.load import load_all
 from etl.errors import FrontstageError, SettingsError
 from etl.settings import load
 
@@ -22,7 +23,8 @@ def main() -> None:
         raise SettingsError("postgres_dsn is not set; docker-compose.yml sets FRONTSTAGE_POSTGRES_DSN")
     subprocess.run(["airflow", "db", "migrate"], check=True)
     migrate(settings.postgres_dsn.get_secret_value())
-    settings.landing.mkdir(parents=True, exist_ok=True)
+    for pipeline in load_all(settings.pipelines, settings.var).pipelines:
+        pipeline.stream.source.landing.mkdir(parents=True, exist_ok=True)
     write_login(Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]))
 
 

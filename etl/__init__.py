@@ -1,12 +1,11 @@
-"""Frontstage: orders stream in thin, are enriched, checked and loaded in micro-batches.
+"""Frontstage: events stream in thin, are enriched, checked and loaded in micro-batches.
 
-    ingest  → parse, type, dedupe                        rejects with reason and raw bytes
-    enrich  → semi-stream join with every master         matched | unmatched | shed
-    check   → row rules, in the plan                     accepted | quarantined
-    staging = ONE Delta commit per batch: the decision
-    gate    → Great Expectations on what was accepted    a failed gate holds the batch
-    load    → dimensions, fact, Postgres mart + ledger
-    report  → counts, hit ratio, freshness, backlog
+    ingest   fix input → read → parse → rules → claims → dedupe → enrich → route → write
+    decide   ONE commit in the ledger: files, counts, sums, master versions
+    audit    Great Expectations on what was accepted; a failed audit holds the batch
+    publish  files into the Delta logs, then mart and ledger in one transaction
+    report   counts, hit ratio, freshness, backlog
 
-Every order that ever landed is in exactly one of: fact, quarantine, backlog.
+Every event that ever landed is in exactly one of: fact, quarantine, backlog, counted duplicates. What events are, and
+what becomes of them, is declared in one file per pipeline; nothing here knows the names of an example but `samples`.
 """

@@ -66,18 +66,18 @@ class PostgresUnavailable(TransientError):
         return f"Postgres at {self.where} does not answer ({self.reason}); start it or correct FRONTSTAGE_POSTGRES_DSN"
 
 
-class GateFailed(TerminalError):
-    """The data-quality gate refused a batch: nothing of it was loaded, and it waits."""
+class AuditFailed(TerminalError):
+    """The audit refused a batch: nothing of it was published, and it waits."""
 
-    def __init__(self, batch: str, expectations: tuple[str, ...], data_docs: str) -> None:
-        super().__init__(batch, expectations, data_docs)
-        self.batch, self.expectations, self.data_docs = batch, expectations, data_docs
+    def __init__(self, pipeline: str, batch: int, expectations: tuple[str, ...], data_docs: str) -> None:
+        super().__init__(pipeline, batch, expectations, data_docs)
+        self.pipeline, self.batch, self.expectations, self.data_docs = pipeline, batch, expectations, data_docs
 
     def __str__(self) -> str:
         failed = ", ".join(self.expectations)
         return (
-            f"batch {self.batch} is held: {failed} failed; see {self.data_docs}, "
-            f"then fix the cause and run again, or `frontstage run --release {self.batch}`"
+            f"batch {self.batch} of {self.pipeline} is held: {failed} failed; see {self.data_docs}, then fix the cause "
+            f"and run again, or `frontstage run {self.pipeline} --release {self.batch}`"
         )
 
 

@@ -1,4 +1,4 @@
-"""Words everybody shares: what a batch is called, where an order can go, and what a batch's counts are.
+"""Words everybody shares: where an event can go, which states a batch passes, and what its counts are.
 
 Nothing here knows Spark, Postgres or Airflow, and nothing here imports upward.
 """
@@ -12,62 +12,33 @@ from typing import Any, Literal, Self
 from etl.errors import TerminalError
 
 Route = Literal["accepted", "quarantined", "backlog", "duplicate"]
-"""Where one landed line goes. Exactly one of these, decided once, in staging."""
+"""Where one event goes: exactly one of these, decided once."""
 
-BatchState = Literal["staged", "passed", "held", "released", "loaded"]
-"""staged → passed | held; held → released (by a person); passed | released → loaded."""
+BatchState = Literal["reading", "decided", "passed", "held", "released", "loaded"]
+"""reading → decided → passed | held; held → released (by a person); passed | released → loaded."""
 
-Step = Literal["ingest_enrich", "validate", "load", "report"]
+Step = Literal["ingest", "audit", "publish", "report"]
 """The visible steps of a run, in their order."""
+
+Operation = Literal["micro_batch", "ingest", "audit", "publish", "report"]
+"""What a driver can be asked for: a step, or all of them that lead to the mart in one go."""
 
 Progress = Callable[[str], None]
 """How a step tells what it did, a sentence at a time."""
 
-_RETRIES_PER_SEQUENCE = 1_000_000
 
+class LinesDoNotAddUp(TerminalError):
+    """The reader and the router disagree about how many events there were: nothing of the batch is decided."""
 
-@dataclass(frozen=True, slots=True, order=True)
-class BatchId:
-    """The name of one micro-batch: a rising whole number that also says where the batch came from.
-
-    `sequence` counts the micro-batches of the stream. Between two of them, orders of the backlog may become
-    joinable although nothing new landed; such a pass has the same sequence and a `retry` above 0. Both order
-    by `number`, which is what Delta transactions and the ledger carry: `12` < `12.1` < `13`.
-    """
-
-    sequence: int
-    retry: int = 0
-
-    def __post_init__(self) -> None:
-        if self.sequence < 0 or not 0 <= self.retry < _RETRIES_PER_SEQUENCE:
-            raise TerminalError(f"{self.sequence}.{self.retry} is not a batch; batches look like 12 or 12.1")
-
-    @property
-    def number(self) -> int:
-        """The batch as one integer, rising with time."""
-        return self.sequence * _RETRIES_PER_SEQUENCE + self.retry
-
-    @classmethod
-    def of(cls, number: int) -> Self:
-        """The batch whose `number` this is."""
-        return cls(*divmod(number, _RETRIES_PER_SEQUENCE))
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The batch a person wrote, such as `12` or `12.1`."""
-        sequence, _, retry = text.strip().partition(".")
-        if not sequence.isdecimal() or not (retry.isdecimal() or not retry):
-            raise TerminalError(f"{text!r} is not a batch; batches look like 12 or 12.1")
-        return cls(int(sequence), int(retry or 0))
-
-    def after(self) -> BatchId:
-        """The retry pass that follows this batch when nothing new has landed."""
-        if self.retry + 1 == _RETRIES_PER_SEQUENCE:
-            raise TerminalError(f"batch {self} leaves no number for a further try; land an order to begin a new batch")
-        return BatchId(self.sequence, self.retry + 1)
+    def __init__(self, pipeline: str, batch: int, read: int, routed: int) -> None:
+        super().__init__(pipeline, batch, read, routed)
+        self.pipeline, self.batch, self.read, self.routed = pipeline, batch, read, routed
 
     def __str__(self) -> str:
-        return f"{self.sequence}.{self.retry}" if self.retry else str(self.sequence)
+        return (
+            f"batch {self.batch} of {self.pipeline} has read {self.read} lines and routed {self.routed}; "
+            "nothing was decided, and this is a fault of Frontstage: please report it"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +49,15 @@ class JoinCounts:
     hits: int = 0
     unmatched: int = 0
 
+    def __add__(self, other: JoinCounts) -> JoinCounts:
+        return JoinCounts(self.probes + other.probes, self.hits + other.hits, self.unmatched + other.unmatched)
+
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """What became of a batch's lines. `landed` counts new lines only; the rest counts decisions."""
+    """What became of a batch's events. `lines` counts what the reader saw; the rest counts decisions."""
 
-    landed: int = 0
+    lines: int = 0
     accepted: int = 0
     quarantined: int = 0
     duplicates: int = 0
@@ -93,9 +67,10 @@ class BatchCounts:
     reasons: dict[str, int] = field(default_factory=dict)
     joins: dict[str, JoinCounts] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        decided = self.accepted + self.quarantined + self.duplicates + self.backlog_added
-        assert decided == self.landed + self.backlog_resolved, "a line was lost or decided twice"
+    @property
+    def routed(self) -> int:
+        """How many new lines were decided."""
+        return self.accepted + self.quarantined + self.duplicates + self.backlog_added - self.backlog_resolved
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for the ledger."""

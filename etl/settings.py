@@ -33,7 +33,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 _LONGEST_SOCKET_PATH = 100  # the system allows 107 bytes
 Tactic = Literal["auto", "inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin"]
 Policy = Literal["tinylfu", "paper"]
-Store = Literal["pages", "postgres", "delta"]
+Store = Literal["pages", "direct"]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -44,9 +44,15 @@ class Settings(BaseSettings):
 
     home: Path = Field(PROJECT, description="Folder of `frontstage.toml` and, by default, of everything written.")
     var: Path = Field(Path("var"), description="Everything the project writes: data, logs, reports.")
-    landing: Path = Field(Path("var/landing"), description="Where order files (`*.jsonl`) appear.")
-    archive: Path = Field(Path("var/archive"), description="Where order files go once their batch is loaded.")
+    pipelines: Path = Field(
+        Path("warehouse/pipelines"),
+        description="Folder of the files that declare pipelines (`*.toml`). Without it, the shipped examples.",
+    )
+    archive: Path = Field(Path("var/archive"), description="Where landed files go once they are loaded and quiet.")
     warehouse: Path = Field(Path("var/warehouse"), description="Root of the Delta tables.")
+    batch_bytes: int = Field(
+        256 * 2**20, ge=1, description="How much of what has landed one batch takes; the rest waits for the next."
+    )
 
     postgres_dsn: SecretStr | None = Field(
         None, description="An existing Postgres (`postgresql://…`). Unset: an embedded server under `var`."
@@ -58,8 +64,10 @@ class Settings(BaseSettings):
         None,
         description="Database of Airflow's own metadata. Unset: database `airflow` on the same server.",
     )
-    schedule: str = Field(
-        "* * * * *", pattern=r"^(none|@\w+|\S+( \S+){4})$", description="When the `orders` DAG runs: cron, or `none`."
+    schedule: str | None = Field(
+        None,
+        pattern=r"^(none|on_arrival|@\w+|\S+( \S+){4})$",
+        description="Overrides the `schedule` of every pipeline: `on_arrival`, `none`, `@continuous` or cron.",
     )
     airflow_port: Port = Field(8080, description="Port of Airflow's UI and REST API on 127.0.0.1.")
 
@@ -70,11 +78,11 @@ class Settings(BaseSettings):
     spark_shuffle_partitions: int = Field(2, ge=1, le=10_000, description="Partitions after a shuffle.")
     spark_jit: Literal["quick", "full"] = Field(
         "quick",
-        description="How the JVM compiles: `quick` suits batches of some 50,000 orders, `full` those of a million.",
+        description="How the JVM compiles: `quick` suits batches of some 50,000 events, `full` those of a million.",
     )
     jars: Path = Field(Path("var/jars"), description="Folder of the pinned Delta jars.")
 
-    tactic: Tactic = Field("auto", description="How orders are joined with master data; `auto` chooses per batch.")
+    tactic: Tactic = Field("auto", description="How events are joined with master data; `auto` chooses per batch.")
     policy: Policy = Field("tinylfu", description="Which master rows the front stage keeps.")
     budget_bytes: int = Field(
         64 * 2**20,
@@ -83,45 +91,25 @@ class Settings(BaseSettings):
     )
     lookup_rows: int = Field(5_000, ge=1, le=100_000, description="Keys asked of Postgres in one lookup.")
     task_lookups: int | None = Field(
-        None, ge=1, description="Master rows one task may look up per batch; orders beyond are deferred, not lost."
+        None, ge=1, description="Master rows one task may look up per batch; events beyond are deferred, not lost."
     )
     task_pages: int | None = Field(
-        None, ge=1, description="Master pages one task may read per batch; orders beyond are deferred, not lost."
+        None, ge=1, description="Master pages one task may read per batch; events beyond are deferred, not lost."
     )
     master_store: Store = Field(
-        "pages", description="Where joins read master data: published `pages`, or directly `postgres` or `delta`."
-    )
-    master_source: Literal["postgres", "delta"] = Field(
-        "postgres", description="Where master pages are published from."
-    )
-    master_follow: Literal["change_log", "updated_at"] = Field(
-        "change_log",
-        description="How changes in Postgres are followed; `updated_at` needs no trigger but sees no deletion.",
+        "pages", description="Where joins read master data: published `pages`, or `direct` from where it is kept."
     )
     master_pages: Path = Field(Path("var/master"), description="Root of the published master pages.")
-    master_delta: Path = Field(
-        Path("var/master_delta"), description="Folder of the master tables that are kept in Delta."
-    )
-
-    oldest_order: str = Field(
-        "2000-01-01",
-        pattern=r"^\d{4}-\d{2}-\d{2}$",
-        description="Orders dated before this day are quarantined.",
-    )
-    future_tolerance: timedelta = Field(
-        timedelta(hours=24), description="Orders dated further ahead than this are quarantined."
-    )
-    backlog_grace: timedelta = Field(
-        timedelta(days=7), description="How long an order waits for its master row before it is quarantined."
-    )
     reports_kept: int = Field(200, ge=1, description="Run reports and Data Docs pages kept; older ones are removed.")
     disk_free_bytes: int = Field(2 * 2**30, ge=0, description="Free disk space below which nothing is started.")
 
-    @field_validator("var", "landing", "archive", "warehouse", "jars", "master_pages", "master_delta", mode="after")
+    @field_validator("var", "archive", "warehouse", "jars", "master_pages", "pipelines", mode="after")
     @classmethod
     def _absolute(cls, path: Path, info: Any) -> Path:
         home: Path = info.data.get("home", PROJECT)
-        return path if path.is_absolute() else home / path
+        if info.field_name == "pipelines" and not (home / path).is_dir():
+            home = PROJECT
+        return home / path  # an absolute path stays what it is
 
     @classmethod
     def settings_customise_sources(
@@ -143,6 +131,12 @@ class Settings(BaseSettings):
             return socket
         name = hashlib.sha256(os.fsencode(self.var)).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"frontstage-{os.getuid()}-{name}" / "runner.sock"
+
+    @cached_property
+    def own_pipelines(self) -> Path:
+        """Where a new pipeline's file goes: beside the others, but never among the examples of an installation."""
+        shipped = self.pipelines == PROJECT / "warehouse" / "pipelines"
+        return self.home / "warehouse" / "pipelines" if shipped else self.pipelines
 
     @cached_property
     def reports(self) -> Path:

@@ -37,7 +37,10 @@ with exit code 78. Relative paths are relative to `home`. Durations are written 
 """
 
 _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Places", ("home", "var", "landing", "archive", "warehouse", "jars", "reports_kept", "disk_free_bytes")),
+    (
+        "Places",
+        ("home", "var", "landing", "archive", "warehouse", "pipelines", "jars", "reports_kept", "disk_free_bytes"),
+    ),
     ("Postgres", ("postgres_",)),
     ("Airflow", ("airflow_", "schedule")),
     ("Spark", ("spark_",)),

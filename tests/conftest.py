@@ -6,6 +6,7 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from tests.support.site import Site
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from etl.pipeline.microbatch import Executor
 
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
@@ -53,10 +56,16 @@ def migrated(postgres_server: str) -> str:
 @pytest.fixture
 def database(postgres_server: str, migrated: str) -> Iterator[str]:
     """A migrated database of the test's own."""
+    with _copied(postgres_server, migrated) as dsn:
+        yield dsn
+
+
+@contextmanager
+def _copied(server: str, template: str) -> Iterator[str]:
     name = f"test_{next(_NUMBERS)}"
-    _on(postgres_server, f"create database {name} template {migrated}")
-    yield postgres_server.replace("/frontstage?", f"/{name}?")
-    _on(postgres_server, f"drop database {name} with (force)")
+    _on(server, f"create database {name} template {template}")
+    yield server.replace("/frontstage?", f"/{name}?")
+    _on(server, f"drop database {name} with (force)")
 
 
 def _on(server: str, command: str) -> None:
@@ -74,30 +83,33 @@ def spark(session_home: Path) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def empty_warehouse(spark: SparkSession, session_home: Path) -> Path:
-    """All tables, as they are before the first batch: copying them is quicker than making them."""
-    from etl.adapters.delta import Warehouse
+def seeded(postgres_server: str, migrated: str) -> str:
+    """The name of a database with customers and products 1 … 10 that others are copied from."""
+    from etl.samples import generate_master
 
-    Warehouse(spark, session_home / "warehouse").create()
-    return session_home / "warehouse"
+    _on(postgres_server, f"create database seeded template {migrated}")
+    with postgres.connect(postgres_server.replace("/frontstage?", "/seeded?")) as connection:
+        generate_master(connection, seed=1, customers=10, products=10)
+    return "seeded"
 
 
 @pytest.fixture
-def site(spark: SparkSession, empty_warehouse: Path, database: str, tmp_path: Path) -> Site:
-    """A site with customers and products 1 … 10."""
-    from etl.samples import generate_master
-    from etl.spark.steps import Steps
+def seeded_database(postgres_server: str, seeded: str) -> Iterator[str]:
+    """A database of the test's own with customers and products 1 … 10."""
+    with _copied(postgres_server, seeded) as dsn:
+        yield dsn
 
-    own = configuration.load(
-        home=tmp_path,
-        var=tmp_path / "var",
-        landing=tmp_path / "landing",
-        archive=tmp_path / "archive",
-        warehouse=tmp_path / "warehouse",
-    )
-    with postgres.connect(database) as connection:
-        generate_master(connection, seed=1, customers=10, products=10)
-    shutil.copytree(empty_warehouse, own.warehouse)
-    steps = Steps(spark, own, database)
-    steps.prepare()
-    return Site(steps, own, database)
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest, seeded_database: str, tmp_path: Path) -> Iterator[Site]:
+    """A site with customers and products 1 … 10: on Spark for tests that are marked so, else in this process."""
+    from etl.pipeline.in_process import InProcess
+
+    executor: Executor = InProcess()
+    if request.node.get_closest_marker("spark"):
+        from etl.spark.executor import SparkExecutor
+
+        executor = SparkExecutor(request.getfixturevalue("spark"))
+    made = Site.under(tmp_path, seeded_database, executor)
+    yield made
+    made.close()

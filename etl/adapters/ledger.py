@@ -1,177 +1,501 @@
-"""The ledger in Postgres: which batches were staged, passed the gate, were loaded; and who may write.
+"""The ledger in Postgres: what every batch reads, what became of it, how far it is; and who may write.
 
-    writer(dsn, holder) ── advisory lock + rising epoch ──▶ Writer ── commits only under the epoch it began with
+    writing(dsn, pipeline, holder) ── advisory lock + rising epoch ──▶ Writer ── commits only under its own epoch
 
-One row per batch carries its state and its figures, so a run can be resumed, reported and counted without reading
-the warehouse again.
+    fix      the slices of landed files that a batch reads                     state reading
+    decide   ONE commit: files, counts, master versions, claims, backlog       state decided
+    record…  what the audit said, how long a step took
+    load     in the mart's transaction: totals, published tables               state loaded
+
+There is no second memory of progress. One row per batch carries its state and figures, so a run can be resumed,
+reported and counted without reading the warehouse again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from psycopg2.extras import Json, RealDictCursor, execute_values
 
 from etl.adapters import postgres
+from etl.adapters.claims import ClaimRun
+from etl.adapters.landing import Consumed, LandedFile, Slice
 from etl.errors import Busy, TerminalError
-from etl.ingest.landing import LandedFile
-from etl.model import BatchCounts, BatchId, BatchState
+from etl.model import BatchCounts, BatchState
 
 _WRITER_LOCK = 0x46_53_57_52
-_FILES = "select name, size, modified_ns from etl.landed_file"
+Cause = Literal["master", "time"]
+"""What an event of the backlog waits for: a master row that has not come, or a batch with more room."""
+
+RESTORED: Mapping[str, Any] = {"success": True, "expectations": [], "restored": True}
+"""The verdict on a batch that Delta holds already: it has passed its audit, and what that said is lost."""
+
+
+class Fenced(TerminalError):
+    """Another writer has taken over; what this one still holds in its hands is void."""
+
+    def __init__(self, pipeline: str, holder: str) -> None:
+        super().__init__(pipeline, holder)
+        self.pipeline, self.holder = pipeline, holder
+
+    def __str__(self) -> str:
+        return (
+            f"pipeline {self.pipeline} is written by {self.holder} now; this run was too slow and has changed nothing"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of one table, as its Delta log will name it."""
+
+    table: str
+    path: str  # relative to the table's folder
+    rows: int
+    bytes: int
+    stats: str  # JSON, as Delta defines it
+    cause: Cause | None = None  # of a backlog file: what its events wait for
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of a batch: all that publishing needs, and nothing that has to be computed again."""
+
+    files: tuple[DataFile, ...]
+    counts: BatchCounts
+    master_versions: Mapping[str, int]
+    claims: tuple[ClaimRun, ...]
+    slices: tuple[tuple[int, str, int], ...]  # ordinal, digest, lines
+    resolved: Mapping[str, int]  # by backlog file, events that wait no longer
+    deferred: Mapping[str, int]  # by backlog file that was tried again, events for which there was no time
+    mart: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by mart table, files of its rows
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "counts": self.counts.as_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Decision:
+        return cls(
+            files=tuple(DataFile(**one) for one in value["files"]),
+            counts=BatchCounts.from_json(value["counts"]),
+            master_versions=value["master_versions"],
+            claims=tuple(ClaimRun(**one) for one in value["claims"]),
+            slices=tuple((ordinal, digest, lines) for ordinal, digest, lines in value["slices"]),
+            resolved=value["resolved"],
+            deferred=value["deferred"],
+            mart={table: tuple(names) for table, names in value["mart"].items()},
+        )
+
+    def of_table(self, table: str) -> tuple[DataFile, ...]:
+        return tuple(file for file in self.files if file.table == table)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
     """One batch as the ledger knows it."""
 
-    batch: BatchId
+    pipeline: str
+    batch: int
     run_id: str
     state: BatchState
     started_at: datetime
+    decided_at: datetime | None
     loaded_at: datetime | None
-    counts: BatchCounts
+    decision: Decision | None
     master_versions: dict[str, int]
     seconds: dict[str, float]
-    gate: dict[str, Any] | None
+    joins: dict[str, Any]
+    audit: dict[str, Any] | None
     freshness: dict[str, float] | None
-    engine: dict[str, Any]
+
+    @property
+    def counts(self) -> BatchCounts:
+        return self.decided.counts
+
+    @property
+    def decided(self) -> Decision:
+        if self.decision is None:
+            raise TerminalError(f"batch {self.batch} of {self.pipeline} is not decided yet")
+        return self.decision
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogFile:
+    """A file of the backlog with events that still wait."""
+
+    path: str
+    batch: int
+    waiting: int
+    cause: Cause
+    since: datetime
 
 
 class Ledger:
-    """Statements on `etl.batch` and its neighbours, on a connection that somebody else owns."""
+    """Statements about one pipeline, on a connection that somebody else owns."""
 
-    def __init__(self, connection: postgres.Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: postgres.Connection, pipeline: str) -> None:
+        self.connection, self.pipeline = connection, pipeline
 
-    def sequence_base(self, checkpoint_id: str) -> int:
-        """Where the batches of this checkpoint start counting; settled at its first sight."""
-        return int(self._one("checkpoint_base", {"checkpoint_id": checkpoint_id})["base"])
+    # ── the pipeline ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def pending(self) -> BatchRecord | None:
-        """The oldest batch that is staged but not loaded."""
-        return self._record("where state <> 'loaded' order by batch limit 1")
+    def declare(self, declared: Mapping[str, Any]) -> None:
+        """Remember what the pipeline is declared as; the caller has checked that it may change."""
+        self._execute(postgres.statement("pipeline_declare"), {"declared": Json(declared)})
+
+    def declared(self) -> dict[str, Any] | None:
+        """What the pipeline was declared as when it last ran."""
+        rows = self._all("select declared from etl.pipeline where name = %(pipeline)s")
+        return rows[0]["declared"] if rows else None
+
+    def published(self) -> dict[str, int]:
+        """By table, the newest loaded batch that added files to it."""
+        rows = self._all("select published from etl.pipeline where name = %(pipeline)s")
+        return {table: int(batch) for table, batch in (rows[0]["published"] if rows else {}).items()}
+
+    def is_written(self) -> bool:
+        """Whether somebody holds the writer's lock right now."""
+        rows = self._all(
+            "select exists (select from pg_locks where locktype = 'advisory' and granted and classid = %(lock)s "
+            "and objid::bigint = hashtext(%(pipeline)s)::bigint & 4294967295 "
+            "and database = (select oid from pg_database where datname = current_database())) as held",
+            {"lock": _WRITER_LOCK},
+        )
+        return bool(rows[0]["held"])
+
+    def master_touched_at(self, table: str) -> datetime | None:
+        """When the change log of a master in this database last noted something; None when it has no entry."""
+        rows = self._all(
+            "select changed_at from master.change_log where table_name = %(table)s order by seq desc limit 1",
+            {"table": table},
+        )
+        return rows[0]["changed_at"] if rows else None
+
+    # ── batches ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def oldest_unloaded(self) -> BatchRecord | None:
+        """The oldest batch that is begun but not loaded."""
+        return self._record("where pipeline = %(pipeline)s and state <> 'loaded' order by batch limit 1")
 
     def last(self) -> BatchRecord | None:
         """The newest batch."""
-        return self._record("order by batch desc limit 1")
+        return self._record("where pipeline = %(pipeline)s order by batch desc limit 1")
 
-    def get(self, batch: BatchId) -> BatchRecord:
+    def last_decided(self) -> BatchRecord | None:
+        """The newest batch with a decision."""
+        return self._record("where pipeline = %(pipeline)s and decided_at is not null order by batch desc limit 1")
+
+    def find(self, batch: int) -> BatchRecord | None:
+        """One batch, if it is there."""
+        return self._record("where pipeline = %(pipeline)s and batch = %(batch)s", {"batch": batch})
+
+    def get(self, batch: int) -> BatchRecord:
         """One batch, which must exist."""
-        record = self._record("where batch = %(batch)s", {"batch": batch.number})
+        record = self.find(batch)
         if record is None:
-            raise TerminalError(f"batch {batch} is not in the ledger; `frontstage status` lists the batches")
+            raise TerminalError(
+                f"batch {batch} of {self.pipeline} is not in the ledger; `frontstage status` lists them"
+            )
         return record
 
     def history(self, limit: int) -> list[BatchRecord]:
         """The newest batches, oldest first."""
-        rows = self._all("select * from etl.batch order by batch desc limit %(limit)s", {"limit": limit})
-        return [_record(row) for row in reversed(rows)]
+        query = "select * from etl.batch where pipeline = %(pipeline)s order by batch desc limit %(limit)s"
+        return [_record(row) for row in reversed(self._all(query, {"limit": limit}))]
 
-    def staged(
-        self, batch: BatchId, run_id: str, started_at: datetime, counts: BatchCounts, versions: dict[str, int]
-    ) -> None:
-        """Note that staging holds the batch. Noting it again changes nothing."""
+    def after(self, batch: int) -> list[BatchRecord]:
+        """Loaded batches beyond one, in order."""
+        query = (
+            "select * from etl.batch where pipeline = %(pipeline)s and batch > %(batch)s and state = 'loaded' "
+            "order by batch"
+        )
+        return [_record(row) for row in self._all(query, {"batch": batch})]
+
+    def fix(self, batch: int, run_id: str, started_at: datetime, slices: Sequence[Slice]) -> None:
+        """Fix what a batch reads, before it is read."""
+        values = {"batch": batch, "run_id": run_id, "started_at": started_at}
+        with self.transaction():
+            self._execute(postgres.statement("batch_fix"), values)
+            self._insert_slices(batch, slices)
+
+    def _insert_slices(self, batch: int, slices: Sequence[Slice]) -> None:
+        rows = [
+            (self.pipeline, batch, one.ordinal, one.file.name, one.file.size, one.file.modified_ns, one.file.inode,
+             one.first, one.last)
+            for one in slices
+        ]  # fmt: skip
+        if rows:
+            with self.connection.cursor() as cursor:
+                execute_values(cursor, postgres.statement("input_slices"), rows)
+
+    def exclude(self, batch: int, ordinals: Iterable[int]) -> None:
+        """Leave slices out of a batch that is not decided: their files changed while they were read."""
         self._execute(
-            postgres.statement("batch_staged"),
-            {
-                "batch": batch.number,
-                "run_id": run_id,
-                "started_at": started_at,
-                "counts": Json(counts.as_json()),
-                "versions": Json(versions),
-            },
+            "delete from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s "
+            "and ordinal = any(%(ordinals)s)",
+            {"batch": batch, "ordinals": list(ordinals)},
         )
 
-    def gated(self, batch: BatchId, state: BatchState, gate: dict[str, Any]) -> None:
-        """Note what the gate said."""
+    def abandon(self, batch: int) -> None:
+        """Forget a batch that is not decided and turned out to have nothing to read."""
         self._execute(
-            "update etl.batch set state = %(state)s, gate = %(gate)s where batch = %(batch)s and state <> 'loaded'",
-            {"batch": batch.number, "state": state, "gate": Json(gate)},
+            "delete from etl.batch where pipeline = %(pipeline)s and batch = %(batch)s and state = 'reading'",
+            {"batch": batch},
         )
 
-    def release(self, batch: BatchId) -> None:
+    def slices(self, batch: int) -> tuple[Slice, ...]:
+        """What a batch reads."""
+        query = "select * from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s order by ordinal"
+        return tuple(_slice(row) for row in self._all(query, {"batch": batch}))
+
+    def consumed(self, names: Sequence[bytes]) -> dict[bytes, Consumed]:
+        """What batches have read of files with these names that are still where they landed."""
+        rows = self._all(postgres.statement("input_consumed"), {"names": list(names)})
+        return {bytes(row["name"]): _consumed(row) for row in rows}
+
+    def put_away(self, names: Iterable[bytes]) -> None:
+        """Note that files have left the landing folder."""
+        self._execute(
+            "update etl.input_slice set put_away = true where pipeline = %(pipeline)s and not put_away "
+            "and name = any(%(names)s)",
+            {"names": list(names)},
+        )
+
+    def archived(self, inodes: Sequence[int]) -> list[tuple[bytes, Consumed]]:
+        """What batches have read of files with these inodes, by the names the files had."""
+        rows = self._all(postgres.statement("input_archived"), {"inodes": list(inodes)})
+        return [(bytes(row["name"]), _consumed({"size": 0, "modified_ns": 0, **row})) for row in rows]
+
+    def land_again(self, name: bytes, inode: int, landed_as: bytes) -> None:
+        """Note that a file is about to go back from the archive to the landing folder."""
+        self._execute(
+            "update etl.input_slice set put_away = false, name = %(landed_as)s "
+            "where pipeline = %(pipeline)s and name = %(name)s and inode = %(inode)s",
+            {"name": name, "inode": inode, "landed_as": landed_as},
+        )
+
+    # ── retention ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def forget(self, before: datetime, here: Sequence[bytes], keep: int) -> int:
+        """Forget batches loaded before a time, except the newest and those that read a file still here."""
+        values = {"before": before, "here": list(here), "keep": keep}
+        return self._execute(postgres.statement("batch_forget"), values)
+
+    def oldest(self) -> int | None:
+        """The oldest batch that is not forgotten."""
+        rows = self._all("select min(batch) as batch from etl.batch where pipeline = %(pipeline)s")
+        return None if rows[0]["batch"] is None else int(rows[0]["batch"])
+
+    def archive_removed(self) -> dict[str, int]:
+        """By day, how many lines were in archived files that are gone."""
+        rows = self._all("select day, lines from etl.archive_removed where pipeline = %(pipeline)s")
+        return {row["day"]: int(row["lines"]) for row in rows}
+
+    def remove_archive(self, day: str, lines: int) -> None:
+        """Note what is in a day's folder that is about to go."""
+        self._execute(
+            "insert into etl.archive_removed values (%(pipeline)s, %(day)s, %(lines)s) on conflict do nothing",
+            {"day": day, "lines": lines},
+        )
+
+    # ── the decision ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def decide(self, batch: int, decided_at: datetime, decision: Decision, epoch: int) -> None:
+        """ONE commit: what became of a batch. Fails without effect when another writer has taken over."""
+        values = {
+            "batch": batch,
+            "decided_at": decided_at,
+            "decision": Json(decision.as_json()),
+            "counts": Json(decision.counts.as_json()),
+            "versions": Json(dict(decision.master_versions)),
+        }
+        with self.transaction():
+            self.fence(epoch)
+            self._execute(postgres.statement("batch_decide"), values, rows=1)
+            self._record_slices(batch, decision.slices)
+            self._change_claims(decision.claims, ())
+            self._change_backlog(batch, decided_at, decision)
+
+    def _record_slices(self, batch: int, slices: Sequence[tuple[int, str, int]]) -> None:
+        rows = [(self.pipeline, batch, *one) for one in slices]
+        if rows:
+            with self.connection.cursor() as cursor:
+                execute_values(cursor, postgres.statement("input_read"), rows)
+
+    def _change_backlog(self, batch: int, decided_at: datetime, decision: Decision) -> None:
+        for path, count in decision.resolved.items():
+            self._execute(postgres.statement("backlog_resolve"), {"path": path, "count": count}, rows=1)
+        self._execute("delete from etl.backlog_file where pipeline = %(pipeline)s and waiting = 0")
+        causes: dict[Cause, list[str]] = {"time": [], "master": []}
+        for path, count in decision.deferred.items():
+            causes["time" if count else "master"].append(path)
+        for cause, paths in causes.items():
+            self._execute(postgres.statement("backlog_cause"), {"cause": cause, "paths": paths})
+        for file in decision.of_table("backlog"):
+            self._execute(
+                postgres.statement("backlog_add"),
+                {
+                    "path": file.path,
+                    "batch": batch,
+                    "waiting": file.rows,
+                    "cause": file.cause,
+                    "since": decided_at,
+                },
+            )
+
+    def restore(self, batch: int, note: Mapping[str, Any], slices: Sequence[Slice], epoch: int) -> None:
+        """Put back a batch that Delta holds and this ledger, restored from a backup, does not."""
+        decision = Decision.from_json(note["decision"])
+        with self.transaction():  # half of it would be a batch that is decided once more
+            self.fix(batch, note["run_id"], datetime.fromisoformat(note["started_at"]), slices)
+            self.decide(batch, datetime.fromisoformat(note["decided_at"]), decision, epoch)
+            self.record_audit(batch, "passed", RESTORED)
+
+    # ── claims and backlog ─────────────────────────────────────────────────────────────────────────────────────
+
+    def claim_runs(self) -> tuple[ClaimRun, ...]:
+        """The runs of claimed keys that count."""
+        rows = self._all("select path, entries, crc32, batch from etl.claim_run where pipeline = %(pipeline)s")
+        return tuple(ClaimRun(**row) for row in rows)
+
+    def replace_claims(self, merged: ClaimRun, runs: Sequence[ClaimRun], epoch: int) -> None:
+        """Let one run stand for those it was merged from."""
+        with self.transaction():
+            self.fence(epoch)
+            self._change_claims([merged], runs)
+
+    def _change_claims(self, added: Iterable[ClaimRun], removed: Iterable[ClaimRun]) -> None:
+        self._execute(
+            "delete from etl.claim_run where pipeline = %(pipeline)s and path = any(%(paths)s)",
+            {"paths": [run.path for run in removed]},
+        )
+        for run in added:
+            self._execute(postgres.statement("claim_run_add"), asdict(run))
+
+    def backlog_files(self) -> tuple[BacklogFile, ...]:
+        """Files of the backlog with events that still wait, oldest first."""
+        rows = self._all(
+            "select path, batch, waiting, cause, since from etl.backlog_file where pipeline = %(pipeline)s "
+            "order by batch, path"
+        )
+        return tuple(BacklogFile(**row) for row in rows)
+
+    # ── how a batch fares ──────────────────────────────────────────────────────────────────────────────────────
+
+    def record_audit(self, batch: int, state: BatchState, audit: Mapping[str, Any]) -> None:
+        """What the audit said of a decided batch."""
+        self._execute(
+            "update etl.batch set state = %(state)s, audit = %(audit)s "
+            "where pipeline = %(pipeline)s and batch = %(batch)s and state in ('decided', 'held', 'passed')",
+            {"batch": batch, "state": state, "audit": Json(dict(audit))},
+        )
+
+    def release(self, batch: int) -> None:
         """Let a held batch pass, on a person's word."""
         state = self.get(batch).state
         if state in ("released", "loaded"):  # a retried task says it again
             return
         if state != "held":
-            raise TerminalError(f"batch {batch} is not held, so there is nothing to release")
-        self._execute("update etl.batch set state = 'released' where batch = %(batch)s", {"batch": batch.number})
-
-    def took(self, batch: BatchId, step: str, seconds: float) -> None:
-        """Note how long a step of the batch took."""
+            raise TerminalError(f"batch {batch} of {self.pipeline} is not held, so there is nothing to release")
         self._execute(
-            "update etl.batch set seconds = seconds || %(seconds)s where batch = %(batch)s",
-            {"batch": batch.number, "seconds": Json({step: round(seconds, 3)})},
+            "update etl.batch set state = 'released' where pipeline = %(pipeline)s and batch = %(batch)s",
+            {"batch": batch},
         )
+
+    def record_duration(self, batch: int, step: str, seconds: float) -> None:
+        """How long a step of the batch took."""
+        self._execute(
+            "update etl.batch set seconds = seconds || %(seconds)s where pipeline = %(pipeline)s and batch = %(batch)s",
+            {"batch": batch, "seconds": Json({step: round(seconds, 3)})},
+        )
+
+    def record_joins(self, batch: int, joins: Mapping[str, Any]) -> None:
+        """How the joins of a batch fared, by master."""
+        self._execute(
+            "update etl.batch set joins = %(joins)s where pipeline = %(pipeline)s and batch = %(batch)s",
+            {"batch": batch, "joins": Json(dict(joins))},
+        )
+
+    def load(
+        self, batch: int, loaded_at: datetime, freshness: Mapping[str, float] | None, tables: Iterable[str]
+    ) -> None:
+        """Inside the mart's transaction: the batch is loaded, totals and published tables say so."""
+        values = {
+            "batch": batch,
+            "loaded_at": loaded_at,
+            "freshness": None if freshness is None else Json(dict(freshness)),
+            "published": Json(dict.fromkeys(tables, batch)),
+        }
+        self._execute(postgres.statement("batch_load"), values, rows=1)
 
     def totals(self) -> dict[str, int]:
         """Sums over all loaded batches, and what is open now."""
-        return {name: int(value) for name, value in self._one("totals").items()}
+        rows = self._all(postgres.statement("totals"))
+        return {name: int(value) for name, value in rows[0].items()} if rows else {}
 
-    def freshness(self) -> dict[str, float | None]:
-        """How old orders were when they became visible, in seconds, over everything in the mart."""
-        return {name: None if value is None else float(value) for name, value in self._one("freshness").items()}
+    def first_batch_with(self, mart_table: str) -> int | None:
+        """The first batch that was decided with rows for a table of the mart: tables may be declared later.
 
-    def waiting(self) -> list[int]:
-        """Numbers of the batches that still have orders in the backlog."""
-        rows = self._all("select distinct batch from etl.order_claim where route = 'backlog' order by batch")
-        return [row["batch"] for row in rows]
-
-    def waiting_since(self) -> datetime:
-        """When the longest-waiting order of the backlog was first decided; now, when none waits."""
-        since: datetime = self._one("waiting_since")["since"]
-        return since
-
-    def shed(self) -> bool:
-        """Whether orders wait only because a batch had no room for them."""
+        0 when the oldest batch that is remembered has it: those that were forgotten had it too.
+        """
         (row,) = self._all(
-            "select exists(select from etl.order_claim where route = 'backlog' and reason = 'shed') as any"
+            "select min(batch) filter (where decision -> 'mart' ? %(table)s) as first, "
+            "min(batch) filter (where (counts ->> 'accepted')::bigint > 0) as oldest "
+            "from etl.batch where pipeline = %(pipeline)s",
+            {"table": mart_table},
         )
-        return bool(row["any"])
+        if row["first"] is None:
+            return None
+        return 0 if row["first"] == row["oldest"] else int(row["first"])
 
-    def fared(self, batch: BatchId, engine: dict[str, Any]) -> None:
-        """Note how the joins of a batch fared, by master."""
-        self._execute(
-            "update etl.batch set engine = %(engine)s where batch = %(batch)s",
-            {"batch": batch.number, "engine": Json(engine)},
-        )
+    # ── plumbing ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def note_files(self, batch: BatchId, files: Iterable[LandedFile]) -> None:
-        """Note which files a batch was read from."""
-        rows = [(file.name, file.size, file.modified_ns, batch.number) for file in files]
-        if rows:
-            with self.connection.cursor() as cursor:
-                execute_values(cursor, postgres.statement("files_landed"), rows)
+    def fence(self, epoch: int) -> None:
+        """Hold the epoch until the transaction ends; a newer writer has taken over when it differs."""
+        rows = self._all("select epoch, holder from etl.pipeline where name = %(pipeline)s for share")
+        if not rows or rows[0]["epoch"] != epoch:
+            raise Fenced(self.pipeline, rows[0]["holder"] if rows else "nobody")
 
-    def files_of(self, batch: BatchId) -> list[LandedFile]:
-        """The files a batch was read from."""
-        return _files(self._all(f"{_FILES} where batch = %(batch)s", {"batch": batch.number}))
-
-    def files_named(self, names: Iterable[str]) -> list[LandedFile]:
-        """Those of these names that were read before."""
-        return _files(self._all(f"{_FILES} where name = any(%(names)s)", {"names": list(names)}))
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of the statements inside, or none."""
+        connection = self.connection
+        if not connection.autocommit:
+            yield
+            return
+        connection.autocommit = False
+        try:
+            yield
+            connection.commit()
+        except BaseException:
+            if not connection.closed:
+                connection.rollback()
+            raise
+        finally:
+            if not connection.closed:
+                connection.autocommit = True
 
     def _record(self, tail: str, values: dict[str, Any] | None = None) -> BatchRecord | None:
         rows = self._all(f"select * from etl.batch {tail}", values)  # noqa: S608 - tails are literals of this module
         return _record(rows[0]) if rows else None
 
-    def _one(self, name: str, values: dict[str, Any] | None = None) -> dict[str, Any]:
-        return self._all(postgres.statement(name), values)[0]
-
     def _all(self, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         with self.connection.cursor(cursor_factory=RealDictCursor) as cursor:
-            cursor.execute(query, values)
+            cursor.execute(query, {**(values or {}), "pipeline": self.pipeline})
             return [dict(row) for row in cursor.fetchall()]
 
-    def _execute(self, query: str, values: dict[str, Any]) -> None:
+    def _execute(self, query: str, values: dict[str, Any] | None = None, *, rows: int | None = None) -> int:
+        """Gives how many rows were changed; raises when it must be `rows` and is not."""
         with self.connection.cursor() as cursor:
-            cursor.execute(query, values)
+            cursor.execute(query, {**(values or {}), "pipeline": self.pipeline})
+            if rows is not None and cursor.rowcount != rows:
+                raise TerminalError(
+                    f"the ledger of {self.pipeline} is not as this run left it ({cursor.rowcount} rows instead of "
+                    f"{rows} were changed); nothing was written, run it again"
+                )
+            return int(cursor.rowcount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,51 +503,47 @@ class Writer:
     """The right to write: valid while its epoch is the newest."""
 
     epoch: int
-    ledger: Ledger
+    ledger: Ledger = field(repr=False)
 
 
 @contextmanager
-def reading(dsn: str) -> Iterator[Ledger]:
+def reading(dsn: str, pipeline: str) -> Iterator[Ledger]:
     """The ledger, for looking only."""
     with postgres.connect(dsn, autocommit=True) as connection:
-        yield Ledger(connection)
+        yield Ledger(connection, pipeline)
 
 
 @contextmanager
-def writing(dsn: str, holder: str) -> Iterator[Writer]:
-    """Become the only writer, or raise `Busy`. The lock goes with the connection, whatever happens to us."""
+def writing(dsn: str, pipeline: str, holder: str) -> Iterator[Writer]:
+    """Become the only writer of a declared pipeline, or raise `Busy`. The lock goes with the connection."""
     with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute("select pg_try_advisory_lock(%s)", (_WRITER_LOCK,))
+        cursor.execute("select pg_try_advisory_lock(%s, hashtext(%s))", (_WRITER_LOCK, pipeline))
         (granted,) = cursor.fetchone() or (False,)
         if not granted:
-            cursor.execute("select holder from etl.writer")
+            cursor.execute("select holder from etl.pipeline where name = %s", (pipeline,))
             (other,) = cursor.fetchone() or ("somebody",)
             raise Busy(other)
-        cursor.execute("update etl.writer set epoch = epoch + 1, holder = %s returning epoch", (holder,))
+        cursor.execute(postgres.statement("pipeline_take_over"), {"pipeline": pipeline, "holder": holder})
         (epoch,) = cursor.fetchone() or (0,)
         try:
-            yield Writer(epoch, Ledger(connection))
+            yield Writer(epoch, Ledger(connection, pipeline))
         finally:
             # Closing alone frees the lock too, but a moment later than we return.
             if not connection.closed:
-                cursor.execute("select pg_advisory_unlock(%s)", (_WRITER_LOCK,))
+                cursor.execute("select pg_advisory_unlock(%s, hashtext(%s))", (_WRITER_LOCK, pipeline))
 
 
-def _files(rows: list[dict[str, Any]]) -> list[LandedFile]:
-    return [LandedFile(**row) for row in rows]
+def _slice(row: Mapping[str, Any]) -> Slice:
+    file = LandedFile(bytes(row["name"]), row["size"], row["modified_ns"], int(row["inode"]))
+    return Slice(row["ordinal"], file, row["first_byte"], row["last_byte"])
+
+
+def _consumed(row: Mapping[str, Any]) -> Consumed:
+    parts = tuple((int(first), int(last), digest) for first, last, digest in row["parts"])
+    return Consumed(int(row["inode"]), row["size"], row["modified_ns"], parts)
 
 
 def _record(row: dict[str, Any]) -> BatchRecord:
-    return BatchRecord(
-        batch=BatchId.of(row["batch"]),
-        run_id=row["run_id"],
-        state=row["state"],
-        started_at=row["started_at"],
-        loaded_at=row["loaded_at"],
-        counts=BatchCounts.from_json(row["counts"]),
-        master_versions=row["master_versions"],
-        seconds=row["seconds"],
-        gate=row["gate"],
-        freshness=row["freshness"],
-        engine=row["engine"],
-    )
+    decision = row.pop("decision")
+    row.pop("counts")
+    return BatchRecord(**row, decision=None if decision is None else Decision.from_json(decision))

@@ -1,73 +1,183 @@
-"""The Postgres mart: executors copy a batch into a stage of its own, one transaction makes it visible.
+"""The Postgres mart of a pipeline: tables as declared, and one transaction that makes a batch visible.
 
-    partition ──COPY──▶ etl.load_<batch> ─┐
-    partition ──COPY──▶ etl.load_<batch> ─┴─▶ one transaction: claims, mart.orders, mart.daily_sales, ledger row
+    one transaction: fence ─ COPY rows ─ add up aggregates ─ ledger row, totals
 
-The transaction commits only under the epoch of the writer that began it, and only if the batch is not loaded yet.
+It commits only under the epoch of the writer that began it, and only if the batch is not loaded yet; keys are unique
+because the batch's claims made them so, and the primary key says it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import pyarrow as pa
-from psycopg2 import sql
+from psycopg2 import errors, sql
 
 from etl.adapters import postgres
-from etl.adapters.ledger import Writer
-from etl.errors import Busy, TerminalError
-from etl.model import BatchId
+from etl.adapters.ledger import Ledger, Writer
+from etl.contract.model import MartTable
+from etl.contract.types import postgres_type
+from etl.errors import TerminalError
+
+SCHEMA = "mart"
+LOADED_AT = "loaded_at"
+_COMBINE = {
+    "count": sql.SQL("{column} = coalesce({old}, 0) + coalesce({new}, 0)"),
+    "sum": sql.SQL("{column} = case when {old} is null then {new} else {old} + coalesce({new}, 0) end"),
+    "min": sql.SQL("{column} = least({old}, {new})"),
+    "max": sql.SQL("{column} = greatest({old}, {new})"),
+}
 
 
-def stage_of(batch: BatchId) -> str:
-    """The name of the batch's stage."""
-    return f"etl.load_{batch.number}"
+class MartTaken(TerminalError):
+    """A table of the mart exists and is not what the pipeline declares."""
+
+    def __init__(self, pipeline: str, table: str, what: str) -> None:
+        super().__init__(pipeline, table, what)
+        self.pipeline, self.table, self.what = pipeline, table, what
+
+    def __str__(self) -> str:
+        return (
+            f"table {SCHEMA}.{self.table} exists and {self.what}; "
+            f"rename [mart.{self.table}] in the file of pipeline {self.pipeline}, or drop the table if it is not needed"
+        )
 
 
-def make_stage(dsn: str, batch: BatchId) -> None:
-    """An empty stage for the batch, whatever an earlier try left behind."""
-    name = postgres.identifier(stage_of(batch))
-    with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute(sql.SQL("drop table if exists {}").format(name))
-        cursor.execute(sql.SQL(postgres.statement("load_stage")).format(stage=name))
-
-
-def copy_partition(dsn: str, stage: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Copy one partition; runs on an executor. All of it or, when the task fails, nothing."""
-    rows = 0
-    with postgres.connect(dsn) as connection:
-        for batch in batches:
-            rows += postgres.copy_in(connection, stage, pa.Table.from_batches([batch]))
-        connection.commit()
-    yield pa.RecordBatch.from_pydict({"rows": pa.array([rows], pa.int64())})
-
-
-def commit(dsn: str, writer: Writer, batch: BatchId, loaded_at: datetime, expected_rows: int) -> bool:
-    """Make the batch visible; False when an earlier try had done so already."""
-    stage = postgres.identifier(stage_of(batch))
-    values = {"batch": batch.number, "loaded_at": loaded_at}
+def prepare(dsn: str, pipeline: str, tables: Mapping[str, tuple[MartTable, pa.Schema, Sequence[str]]]) -> None:
+    """Make the tables that are declared; add columns that are new. `tables`: table, types, key columns, by name."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
-        _fence(cursor, writer)
-        cursor.execute("select state from etl.batch where batch = %(batch)s for update", values)
-        (state,) = cursor.fetchone() or (None,)
-        if state == "loaded":
+        for name, (table, schema, key) in tables.items():
+            _refuse_foreign(cursor, pipeline, name)
+            have = _columns(cursor, name)
+            if not have:
+                cursor.execute(_create(table, schema, key))
+                comment = sql.SQL("comment on table {} is {}")
+                cursor.execute(comment.format(_name(name), sql.Literal(_owner(pipeline))))
+                continue
+            for field in schema:
+                if field.name not in have:
+                    add = sql.SQL("alter table {} add column {}")
+                    cursor.execute(add.format(_name(name), _column(field.with_nullable(True))))  # old rows have none
+        connection.commit()
+
+
+def _owner(pipeline: str) -> str:
+    return f"loaded by pipeline {pipeline}"
+
+
+def _refuse_foreign(cursor: postgres.Cursor, pipeline: str, name: str) -> None:
+    cursor.execute("select to_regclass(%s) is not null, obj_description(to_regclass(%s))", [f"{SCHEMA}.{name}"] * 2)
+    exists, owner = cursor.fetchone() or (False, None)
+    if exists and owner != _owner(pipeline):
+        raise MartTaken(pipeline, name, f"is {owner}" if owner else "was not made by Frontstage")
+
+
+def _columns(cursor: postgres.Cursor, name: str) -> set[str]:
+    cursor.execute(
+        "select column_name from information_schema.columns where table_schema = %s and table_name = %s",
+        (SCHEMA, name),
+    )
+    return {column for (column,) in cursor.fetchall()}
+
+
+def _create(table: MartTable, schema: pa.Schema, key: Sequence[str]) -> sql.Composed:
+    columns = [_column(field) for field in schema]
+    if table.is_aggregate:
+        names = sql.SQL(", ").join(map(sql.Identifier, table.group_by))
+        columns.append(sql.SQL("unique nulls not distinct ({})").format(names))
+    else:
+        if key and all(name in schema.names for name in key):
+            columns.append(sql.SQL("primary key ({})").format(sql.SQL(", ").join(map(sql.Identifier, key))))
+    return sql.SQL("create table {} ({})").format(_name(table.name), sql.SQL(", ").join(columns))
+
+
+def _column(field: pa.Field) -> sql.Composed:
+    kind = postgres_type(field.type) + ("" if field.nullable else " not null")
+    if field.name == LOADED_AT:
+        kind += " default now()"  # the moment of the transaction that makes the batch visible
+    return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(kind))
+
+
+def _name(table: str) -> sql.Identifier:
+    return sql.Identifier(SCHEMA, table)
+
+
+def load(
+    dsn: str,
+    writer: Writer,
+    batch: int,
+    loaded_at: datetime,
+    *,
+    rows: Mapping[str, Sequence[Path]],
+    aggregates: Mapping[str, tuple[MartTable, pa.Table, Mapping[str, str]]],
+    expected: Mapping[str, int],
+    freshness: Mapping[str, float] | None,
+    published: Sequence[str],
+) -> bool:
+    """Make the batch visible; False when an earlier try had done so already.
+
+    `rows`: by table, files that tasks wrote for COPY; `expected`: how many rows they have; `aggregates`: table, rows,
+    function by column.
+    """
+    with postgres.connect(dsn) as connection, connection.cursor() as cursor:
+        ledger = Ledger(connection, writer.ledger.pipeline)
+        ledger.fence(writer.epoch)
+        if ledger.get(batch).state == "loaded":
             return False
-        if state not in ("passed", "released"):
-            raise TerminalError(f"batch {batch} is {state or 'unknown'}; only a batch that passed the gate is loaded")
-        cursor.execute(sql.SQL("select count(*) from {}").format(stage))
-        (copied,) = cursor.fetchone() or (0,)
-        assert copied == expected_rows, f"{copied} rows were copied, {expected_rows} were staged"
-        for name in ("load_claims", "load_mart", "batch_loaded"):
-            cursor.execute(sql.SQL(postgres.statement(name)).format(stage=stage), values)
-        cursor.execute(sql.SQL("drop table {}").format(stage))
+        for table, paths in rows.items():
+            copied = sum(_copy(connection, table, path, batch) for path in paths)
+            if copied != expected[table]:
+                raise TerminalError(
+                    f"batch {batch}: {copied} rows were copied into {SCHEMA}.{table}, {expected[table]} were decided"
+                )
+        for declared, part, functions in aggregates.values():
+            _add_up(cursor, declared, part, functions)
+        ledger.load(batch, loaded_at, freshness, published)
         connection.commit()
     return True
 
 
-def _fence(cursor: postgres.Cursor, writer: Writer) -> None:
-    """Hold the epoch until we commit; a newer writer has taken over when it differs."""
-    cursor.execute("select epoch, holder from etl.writer for share")
-    epoch, holder = cursor.fetchone() or (None, "nobody")
-    if epoch != writer.epoch:
-        raise Busy(holder)
+def _copy(connection: postgres.Connection, table: str, path: Path, batch: int) -> int:
+    try:
+        with path.open("rb") as source:
+            return postgres.copy_file(connection, f"{SCHEMA}.{table}", source)
+    except errors.UniqueViolation as error:
+        raise TerminalError(
+            f"batch {batch} brings a key that {SCHEMA}.{table} has already ({str(error).splitlines()[0]}); "
+            "nothing was loaded, run `frontstage audit`"
+        ) from None
+
+
+def _add_up(cursor: postgres.Cursor, table: MartTable, rows: pa.Table, functions: Mapping[str, str]) -> None:
+    """Upsert the groups of a batch: through a temporary table, so that it is one statement however many there are."""
+    name, stage = _name(table.name), sql.Identifier(f"batch_{table.name}")
+    cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(stage, name))
+    postgres.copy_in(cursor.connection, f"batch_{table.name}", rows)
+    columns = list(map(sql.Identifier, rows.column_names))
+    sets = [
+        _COMBINE[function].format(
+            column=sql.Identifier(column),
+            old=sql.Identifier(table.name, column),
+            new=sql.Identifier("excluded", column),
+        )
+        for column, function in functions.items()
+    ]
+    cursor.execute(
+        sql.SQL("insert into {} ({}) select {} from {} on conflict ({}) do update set {}").format(
+            name,
+            sql.SQL(", ").join(columns),
+            sql.SQL(", ").join(columns),
+            stage,
+            sql.SQL(", ").join(map(sql.Identifier, table.group_by)),
+            sql.SQL(", ").join(sets),
+        )
+    )
+
+
+def read_parts(paths: Sequence[Path]) -> Iterator[pa.Table]:
+    """The rows of Arrow files, a file at a time."""
+    for path in paths:
+        with pa.memory_map(str(path)) as source:
+            yield pa.ipc.open_file(source).read_all()

@@ -1,8 +1,10 @@
 """The `frontstage` command: thin wiring from words to the parts that do the work.
 
-    stack     demo, up, down, doctor         generate   master data and orders to work on
-    batches   run, status, report            master     publish, refresh, compact, status
-    explain   why joins do what they do      console, database, options   what commands share
+    stack     up, down, doctor               master     publish, refresh, compact, status
+    batches   run, status, audit, report     explain    why joins do what they do
+    pipeline  check, list, show, new         console, database, options   what commands share
+
+`generate` and `demo` are commands of `etl.samples`, mounted here.
 
 Exit codes: 0 done, 1 something is wrong with the data or the work, 2 or 64 a bad option, 69 something is missing or
 taken, 75 try again later, 78 a wrong setting, 130 interrupted.
@@ -14,27 +16,31 @@ from typing import NoReturn
 
 import typer
 
-from etl.cli import batches, explain, generate, master, stack
+from etl.cli import batches, explain, master, pipeline, stack
 from etl.cli.console import print_error
 from etl.errors import FrontstageError
 from etl.logs import structured
+from etl.samples import commands as samples
 
 app = typer.Typer(
     name="frontstage",
-    help="Near-real-time warehouse ETL: enrich a stream of orders, check it, load it, and lose none.",
+    help="Near-real-time warehouse ETL: enrich streams of events, check them, load them, and lose none.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(generate.app, name="generate")
+app.add_typer(samples.app, name="generate")
 app.add_typer(master.app, name="master")
+app.add_typer(pipeline.app, name="pipeline")
 for command in (
-    stack.demo,
+    samples.demo,
     stack.up,
     stack.down,
     batches.run,
     batches.status,
+    batches.audit,
     batches.report,
+    batches.maintain,
     stack.doctor,
     explain.explain,
 ):

@@ -1,10 +1,10 @@
-"""`frontstage run`, `status` and `report`: micro-batches and what became of them."""
+"""`frontstage run`, `status`, `audit` and `report`: micro-batches and what became of them."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,68 +12,171 @@ from etl import settings as configuration
 from etl.cli.console import Console
 from etl.cli.database import existing_database, migrated_database
 from etl.cli.options import Json
+from etl.errors import TerminalError
+from etl.settings import Settings
+
+if TYPE_CHECKING:
+    from etl.contract.model import Pipeline
+
+Name = Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="A pipeline; may be left out if there is one.")]
 
 
 def run(
-    release: Annotated[str | None, typer.Option(help="Let this held batch pass, such as 12 or 12.1.")] = None,
+    pipeline: Name = None,
+    release: Annotated[int | None, typer.Option(min=1, help="Let this held batch pass, such as 12.")] = None,
 ) -> None:
     """Run one micro-batch now, without Airflow."""
-    from etl.spark.client import run_step
+    from etl.spark.runner.client import step_runner
 
     own = configuration.load()
+    name = _one(own, pipeline)
     run_id = f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    with Console() as console, migrated_database(own) as dsn:
-        console.doing("ingest and enrich")
-        result = run_step(own, lambda: dsn, "ingest_enrich", run_id, release=release, say=console.say)
+    with (
+        Console() as console,
+        migrated_database(own) as dsn,
+        step_runner(own, lambda: dsn, console.say) as run_step,
+    ):
+        console.doing("ingest")
+        result = run_step("ingest", name, run_id, release=release, progress=console.say)
         if result["batch"] is None:
             return
         try:
-            for step in ("validate", "load"):
-                console.doing(step)
-                run_step(own, lambda: dsn, step, run_id, batch=result["batch"], say=console.say)
+            console.doing("audit")
+            run_step("audit", name, run_id, batch=result["batch"], progress=console.say)
+            console.doing("publish")
+            run_step("publish", name, run_id, batch=result["batch"], progress=console.say)
         finally:
-            run_step(own, lambda: dsn, "report", run_id, batch=result["batch"], say=console.say)
+            run_step("report", name, run_id, batch=result["batch"], progress=console.say)
 
 
 def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, help="Batches to list.")] = 10) -> None:
-    """Show what runs, where every order is, and the latest batches."""
+    """Show what runs, where every event is, and the latest batches of every pipeline."""
     from etl.adapters import ledger
     from etl.stack.state import state
 
     own = configuration.load()
     running = state(own)
-    with existing_database(own) as dsn, ledger.reading(dsn) as book:
-        totals, records = book.totals(), book.history(batches)
+    found: dict[str, Any] = {}
+    with existing_database(own) as dsn:
+        for one in _declared(own):
+            with ledger.reading(dsn, one.name) as book:
+                found[one.name] = (book.totals(), book.history(batches))
     if as_json:
-        listed = [{"batch": str(r.batch), "state": r.state, **r.counts.as_json()} for r in records]
-        typer.echo(json.dumps({"services": running.services, "totals": totals, "batches": listed}, indent=2))
+        told = {
+            name: {"totals": totals, "batches": [_batch_json(record) for record in records]}
+            for name, (totals, records) in found.items()
+        }
+        typer.echo(json.dumps({"services": running.services, "pipelines": told}, indent=2))
         return
     console = Console()
     console.table("Services", ["service", "state"], sorted(running.services.items()) or [("none", "not running")])
-    console.table("Every order is in one place", list(totals), [list(totals.values())])
-    columns = ["batch", "state", "landed", "accepted", "quarantined", "duplicates", "waiting", "seconds"]
+    for name, (totals, records) in found.items():
+        if totals:
+            _show(console, name, totals, records)
+        else:
+            console.say(f"{name}: has not run yet")
+
+
+def _show(console: Console, name: str, totals: dict[str, int], records: list[Any]) -> None:
+    shown = ("lines", "fact", "quarantine", "duplicates", "backlog_open")
+    console.table(f"{name}: every event is in one place", list(shown), [[totals[one] for one in shown]])
+    columns = ["batch", "state", "lines", "accepted", "quarantined", "duplicates", "waiting", "seconds"]
     rows = [
         [
-            str(r.batch), r.state, r.counts.landed, r.counts.accepted, r.counts.quarantined, r.counts.duplicates,
+            str(r.batch), r.state, r.counts.lines, r.counts.accepted, r.counts.quarantined, r.counts.duplicates,
             r.counts.backlog_added, f"{sum(r.seconds.values()):.1f}",
         ]
-        for r in records
+        for r in records if r.decision is not None
     ]  # fmt: skip
-    console.table("Batches", columns, rows)
+    console.table(f"{name}: batches", columns, rows)
+
+
+def _batch_json(record: Any) -> dict[str, Any]:
+    counts = {} if record.decision is None else record.counts.as_json()
+    return {"batch": record.batch, "state": record.state, "seconds": record.seconds, **counts}
+
+
+def audit(pipeline: Name = None, as_json: Json = False) -> None:
+    """Count every event in the raw files and in the tables, and say whether it adds up."""
+    from etl.adapters import ledger
+    from etl.pipeline import inventory
+    from etl.pipeline.prepare import places_of
+
+    own = configuration.load()
+    chosen = [one for one in _declared(own) if pipeline in (None, one.name)]
+    if not chosen:
+        _one(own, pipeline)
+    taken = []
+    with Console() as console, existing_database(own) as dsn:
+        for one in chosen:
+            with ledger.reading(dsn, one.name) as book:
+                if book.totals():
+                    if not as_json:  # standard output is for the JSON alone
+                        console.doing(f"counting {one.name}")
+                    taken.append(inventory.take(one, places_of(own, one), book, dsn))
+    if as_json:
+        typer.echo(json.dumps([one.as_json() for one in taken], indent=2))
+    for counted in () if as_json else taken:
+        columns = ["raw_lines", "fact", "quarantine", "backlog_open", "duplicates"]
+        console.table(counted.pipeline, columns, [[counted.as_json()[name] for name in columns]])
+        for fault in counted.faults or ["it adds up"]:
+            typer.echo(f"{counted.pipeline}: {fault}")
+    if any(counted.faults for counted in taken):
+        raise typer.Exit(1)
+
+
+def maintain(
+    pipeline: Name = None,
+    days: Annotated[int, typer.Option(min=7, help="Days of history to keep.")] = 30,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compact tables and pages, remove what nobody needs, forget what is old: as the DAG `maintenance` does daily."""
+    from etl.masters.maintenance import care
+    from etl.spark.runner.client import maintain as ask
+
+    own = configuration.load()
+    names = [_one(own, pipeline)] if pipeline else [one.name for one in _declared(own)]
+    with Console(stderr=as_json) as console, migrated_database(own) as dsn:
+        done = [ask(own, lambda: dsn, name, days, dry_run=dry_run, progress=console.say) for name in names]
+        pages = [] if dry_run or pipeline else care(own, dsn, console.say)
+    if as_json:
+        typer.echo(json.dumps({"pipelines": done, "masters": pages}, indent=2))
 
 
 def report(
-    batch: Annotated[str | None, typer.Argument(help="A batch such as 12 or 12.1; the newest when left out.")] = None,
+    pipeline: Name = None,
+    batch: Annotated[int | None, typer.Option(help="A batch such as 12; the newest when left out.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show a batch's run report and where its page is."""
     from etl.report.folder import read
 
     own = configuration.load()
-    found = read(own.reports, batch)
+    folder = own.reports / _one(own, pipeline)
+    found = read(folder, None if batch is None else str(batch))
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
         return
     typer.echo(f"batch {found.batch}: {found.outcome}, {found.message}")
-    typer.echo(f"page       {own.reports / found.batch / 'index.html'}")
+    typer.echo(f"page       {folder / found.batch / 'index.html'}")
     typer.echo(f"data docs  {own.data_docs / 'index.html'}")
+
+
+def _declared(own: Settings) -> tuple[Pipeline, ...]:
+    from etl.contract.load import load_all
+
+    return load_all(own.pipelines, own.var).pipelines
+
+
+def _one(own: Settings, name: str | None) -> str:
+    """The pipeline that is meant: the named one, or the only one that has run or is declared."""
+    from etl.pipeline.prepare import Preparer
+
+    if name is not None:
+        return Preparer(own, "").declared(name).name
+    names = [one.name for one in _declared(own)]
+    used = [one for one in names if (own.warehouse / one).is_dir()] or names
+    if len(used) != 1:
+        raise TerminalError(f"which pipeline? name one of {', '.join(used) or 'none (no file declares one)'}")
+    return used[0]

@@ -22,30 +22,41 @@ _BATCHES = 5
 
 
 def explain(
-    tuples: Annotated[int, typer.Option(min=1, help="Orders that have to be joined.")] = 50_000,
+    tuples: Annotated[int, typer.Option(min=1, help="Events that have to be joined.")] = 50_000,
     keys: Annotated[
         int | None, typer.Option(min=1, help="Different keys among them; as many as an even draw gives when left out.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Show what the joins may use, what reading masters costs on this machine, and which join that makes best."""
-    from etl.adapters import ledger
     from etl.masters import explanation
-    from warehouse import contract
+    from etl.masters.declared import declared_masters
 
-    own, masters = configuration.load(), contract.load().masters
+    own = configuration.load()
+    masters = declared_masters(own)
     tuples, now = max(tuples, keys or 0), datetime.now(UTC)
     explained = []
     with migrated_database(own) as dsn:
         for master in masters:
             with explanation.ports_of(own, dsn, master, now) as ports:
                 explained.append(explanation.explain(own, len(masters), master.name, ports, tuples=tuples, keys=keys))
-        with ledger.reading(dsn) as book:
-            records = [record for record in book.history(_BATCHES) if record.engine]
+        records = _records(own, dsn)
     if as_json:
         typer.echo(json.dumps(_as_json(own, explained, records), indent=2))
         return
     typer.echo("\n".join(_text(own, explained, records)))
+
+
+def _records(own: Settings, dsn: str) -> list[BatchRecord]:
+    """The newest batches of every pipeline that tell how their joins fared."""
+    from etl.adapters import ledger
+    from etl.contract.load import load_all
+
+    found: list[BatchRecord] = []
+    for pipeline in load_all(own.pipelines, own.var).pipelines:
+        with ledger.reading(dsn, pipeline.name) as book:
+            found += [record for record in book.history(_BATCHES) if record.joins]
+    return found
 
 
 def _as_json(own: Settings, explained: list[Explanation], records: list[BatchRecord]) -> dict[str, Any]:
@@ -55,7 +66,7 @@ def _as_json(own: Settings, explained: list[Explanation], records: list[BatchRec
         "store": own.master_store,
         "budget_bytes": own.budget_bytes,
         "masters": [one.as_json() for one in explained],
-        "batches": [{"batch": str(record.batch), "engine": record.engine} for record in records],
+        "batches": [{"batch": str(record.batch), "joins": record.joins} for record in records],
     }
 
 
@@ -98,7 +109,7 @@ def _master(own: Settings, one: Explanation) -> Iterator[str]:
 
 
 def _batches(master: str, records: list[BatchRecord]) -> Iterator[str]:
-    used = [(record.batch, record.engine[master]) for record in records if master in record.engine]
+    used = [(record.batch, record.joins[master]) for record in records if master in record.joins]
     yield "  what the newest batches used" if used else "  no batch has used it yet"
     for batch, metrics in reversed(used):
         tactics = sorted(metrics["tactics"].items(), key=lambda item: -item[1])

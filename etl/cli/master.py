@@ -19,8 +19,8 @@ from etl.cli.options import Json
 from etl.settings import Settings
 
 if TYPE_CHECKING:
+    from etl.contract.model import Master
     from etl.masters.status import MasterStatus
-    from warehouse.contract import Master
 
 app = typer.Typer(help="Publish master data as pages, keep them fresh and small.", no_args_is_help=True)
 
@@ -95,11 +95,7 @@ def status(names: Names = None, as_json: Json = False) -> None:
 
 @contextmanager
 def source_database(own: Settings) -> Iterator[str]:
-    """The database that masters are published from; none is needed when that is Delta."""
-
-    if own.master_source == "delta":
-        yield ""
-        return
+    """The database that masters are published from."""
     with migrated_database(own) as dsn:
         yield dsn
 
@@ -115,10 +111,10 @@ def _wanted(names: list[str] | None) -> tuple[Settings, tuple[Master, ...]]:
 
 
 def _declared(names: list[str] | None) -> tuple[Master, ...]:
+    from etl.masters.declared import declared_masters
     from etl.masters.maintenance import chosen
-    from warehouse import contract
 
-    return chosen(contract.load().masters, names or ())
+    return chosen(declared_masters(configuration.load()), names or ())
 
 
 class _Progress:

@@ -7,4 +7,3 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]

@@ -88,7 +88,7 @@ class TacticStep:
 
 @dataclass(frozen=True, slots=True)
 class BatchBudget:
-    """How much of the master one batch may read. Counted, not timed: a retried batch sheds the same orders."""
+    """How much of the master one batch may read. Counted, not timed: a retried batch sheds the same tuples."""
 
     pages: int | None = None
     lookups: int | None = None

@@ -1,6 +1,7 @@
 """What the resident driver keeps between batches: the only place for such state.
 
     keepers   by file and configuration: the front stages, with what their policies know of keys outside them
+    accounts  by file: what a front stage may spend on learning
     fences    by table: where its pages begin; any fences but none give every row once, so they may be a little old
 
 Losing it costs time, never rows: a new driver reads front stages from their files and finds fences again.
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from etl.enrich.front_stage.stage import FrontStageConfig
 from etl.masters.front_stage.keeper import FrontStageKeeper
+from etl.masters.front_stage.learning import LearningAccount
 
 FENCES_FOR = timedelta(hours=1)
 
@@ -26,11 +28,16 @@ class DriverState:
     """One per process that drives batches."""
 
     _keepers: dict[tuple[Path, FrontStageConfig], FrontStageKeeper] = field(default_factory=dict)
+    _accounts: dict[Path, LearningAccount] = field(default_factory=dict)
     _fences: dict[str, tuple[datetime, pa.Table]] = field(default_factory=dict)
 
     def keeper(self, path: Path, config: FrontStageConfig) -> FrontStageKeeper:
         """The keeper of the front stage in a file."""
         return self._keepers.setdefault((path, config), FrontStageKeeper(path, config))
+
+    def account(self, path: Path) -> LearningAccount:
+        """What the front stage in a file may spend on learning."""
+        return self._accounts.setdefault(path, LearningAccount())
 
     def fences(self, origin: str, now: datetime, find: Callable[[], pa.Table]) -> pa.Table:
         """The fences of a table: found again after a while, and as long as there are none."""

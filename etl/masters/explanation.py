@@ -4,7 +4,7 @@
     pages  ─► a small trial ─► unit costs ─┐
     real keys of the master ───────────────┴─► price of every tactic ─► the choice `auto` makes
 
-Keys are drawn evenly from all pages: orders without favourites, the dearest case. What the front stage answers in a
+Keys are drawn evenly from all pages: events without favourites, the dearest case. What the front stage answers in a
 real batch never gets so far.
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columnar.keys import encode, to_contiguous
+from etl.contract.model import Master
 from etl.enrich.build import LOOKUP_TUPLES, Options, build, planned
 from etl.enrich.front_stage.rows import FrontRows, FrontStageConfig
 from etl.enrich.planning.auto import AutoTactic, Choice, Clock
@@ -31,11 +32,10 @@ from etl.enrich.ports import MasterReader, MasterScan
 from etl.enrich.spec import JoinSpec, TacticName
 from etl.enrich.step import StreamTuples
 from etl.masters.front_stage.keeper import divided
-from etl.masters.masters import page_store
+from etl.masters.masters import page_store, received, store_name
 from etl.masters.pages.view import MasterPages
 from etl.masters.wiring import masters_of
 from etl.settings import Settings
-from warehouse.contract import Master
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Explanation:
 def ports_of(settings: Settings, dsn: str, master: Master, now: datetime) -> Iterator[MasterReader]:
     """A reader of a master as it is: pages are not refreshed for being looked at."""
     if settings.master_store == "pages":
-        with page_store(settings.master_pages / master.name).open(columns=master.columns) as pages:
+        with page_store(settings.master_pages / store_name(master)).open(columns=received(master) or None) as pages:
             yield pages
         return
     with (

@@ -19,11 +19,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from etl.adapters import postgres
+from etl.contract.model import Master
 from etl.errors import SettingsError, TerminalError
-from etl.masters.masters import PINS_FOR, PagesMasters, page_store
+from etl.masters.declared import declared_masters
+from etl.masters.masters import PINS_FOR, PagesMasters, page_store, store_name
 from etl.masters.observed_source import ObservedSource, RowsSoFar
 from etl.masters.pages.compact import CompactWhen, compact
-from etl.masters.pages.errors import VersionGone
+from etl.masters.pages.errors import NothingPublished, VersionGone
 from etl.masters.pages.manifest import Manifest
 from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
@@ -32,8 +34,6 @@ from etl.masters.source import Position
 from etl.masters.wiring import source_of
 from etl.model import Progress
 from etl.settings import Settings
-from warehouse import contract
-from warehouse.contract import Master
 
 UNREAD_FOR = timedelta(days=1)
 """How long change-log entries stay that no version here needs: another site may follow the same table."""
@@ -49,7 +49,7 @@ class UnknownMaster(TerminalError):
         self.name, self.known = name, known
 
     def __str__(self) -> str:
-        return f"{self.name!r} is not a master; warehouse/orders.toml declares {', '.join(self.known)}"
+        return f"{self.name!r} is not a master; the pipelines declare {', '.join(self.known) or 'none'}"
 
 
 class ReadDirectly(SettingsError):
@@ -61,7 +61,7 @@ class ReadDirectly(SettingsError):
 
     def __str__(self) -> str:
         return (
-            f"masters are read directly from {self.store} and nothing is published; "
+            f"masters are read directly where they are kept (master_store={self.store}) and nothing is published; "
             "set FRONTSTAGE_MASTER_STORE=pages to publish them"
         )
 
@@ -79,7 +79,7 @@ def store_of(settings: Settings, master: Master) -> PageStore:
     """Where a master's pages are; raises `ReadDirectly` when the settings want none."""
     if settings.master_store != "pages":
         raise ReadDirectly(settings.master_store)
-    return page_store(settings.master_pages / master.name)
+    return page_store(settings.master_pages / store_name(master))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ class PublishResult:
     seconds: float
     whole: bool  # all rows were read, not only what changed
     changed: int | None  # rows the source named as changed; None when all were read
+    news: bool  # readers see other rows than before
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -114,8 +115,9 @@ def _no_progress(_rows: int) -> None:
 def publish(settings: Settings, dsn: str, master: Master, rows_so_far: RowsSoFar = _no_progress) -> PublishResult:
     """All rows of the source as a new base."""
     began, store = time.monotonic(), store_of(settings, master)
+    before = _rows_version(store)
     source = ObservedSource(source_of(settings, dsn, master), rows_so_far)
-    return _publish_result(master, Publisher(store).publish_from(source), source, began)
+    return _publish_result(master, Publisher(store).publish_from(source), source, began, before)
 
 
 def refresh(
@@ -123,16 +125,22 @@ def refresh(
 ) -> PublishResult:
     """The store at what is committed now. Says why when all rows have to be read."""
     began = time.monotonic()
-    store_of(settings, master)
+    before = _rows_version(store_of(settings, master))
     source = ObservedSource(source_of(settings, dsn, master), rows_so_far)
     manifest = PagesMasters(settings.master_pages, [master], lambda _: source).sync(master, say)
-    return _publish_result(master, manifest, source, began)
+    return _publish_result(master, manifest, source, began, before)
 
 
-def _publish_result(master: Master, manifest: Manifest, source: ObservedSource, began: float) -> PublishResult:
+def _rows_version(store: PageStore) -> int | None:
+    return None if store.current() is None else store.manifest().rows_version
+
+
+def _publish_result(
+    master: Master, manifest: Manifest, source: ObservedSource, began: float, before: int | None
+) -> PublishResult:
     seconds = round(time.monotonic() - began, 3)
-    size = manifest.rows, manifest.size_bytes
-    return PublishResult(master.name, manifest.version, *size, seconds, source.whole, source.changed)
+    size, news = (manifest.rows, manifest.size_bytes), manifest.rows_version != before
+    return PublishResult(master.name, manifest.version, *size, seconds, source.whole, source.changed, news)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +195,14 @@ def prune(settings: Settings, dsn: str, master: Master, now: datetime) -> int:
 
 
 def run(settings: Settings, dsn: Callable[[], str], work: str, name: str, say: Progress = print) -> dict[str, Any]:
-    """Run one of the operations by its name; the result is JSON without secrets."""
-    (master,) = chosen(contract.load().masters, [name])
+    """Run one of the operations by its name; the result is JSON without secrets.
+
+    A master that no batch has used has no pages, and only `publish` makes them; raises `NothingPublished` for others.
+    """
+    (master,) = chosen(declared_masters(settings), [name])
     now = datetime.now(UTC)
+    if work != "publish" and store_of(settings, master).current() is None:
+        raise NothingPublished(store_name(master))
     done: PublishResult | CompactResult
     if work == "publish":
         done = publish(settings, dsn(), master)
@@ -206,6 +219,20 @@ def run(settings: Settings, dsn: Callable[[], str], work: str, name: str, say: P
     return done.as_json()
 
 
+def care(settings: Settings, dsn: str, say: Progress) -> list[dict[str, Any]]:
+    """Compact the pages of every master and prune its change log; those that nobody has used yet are left out."""
+    done: list[dict[str, Any]] = []
+    for master in declared_masters(settings) if settings.master_store == "pages" else ():
+        now = datetime.now(UTC)
+        try:
+            compacted = compact_and_collect(settings, master, now)
+        except NothingPublished:
+            continue
+        say(compacted.sentence)
+        done.append({**compacted.as_json(), "pruned": prune(settings, dsn, master, now)})
+    return done
+
+
 _LONG_UNREAD = """
 select xid::text::bigint from master.change_log
 where table_name = %(table)s and changed_at < %(before)s
@@ -216,7 +243,7 @@ order by xid desc limit 1
 def _positions(settings: Settings, master: Master) -> list[Position]:
     if settings.master_store != "pages":
         return []
-    store, found = page_store(settings.master_pages / master.name), []
+    store, found = store_of(settings, master), []
     for version in store.versions():
         with suppress(VersionGone):  # a collection was faster
             found.append(store.manifest(version).position)

@@ -10,6 +10,7 @@ A batch that is repeated finds the pin it made before and sees the same master r
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from etl.contract.model import Master
 from etl.enrich.ports import MasterReader
 from etl.errors import TerminalError
 from etl.masters.pages.errors import NothingPublished, RepublishNeeded, StoreBusy
@@ -29,7 +31,6 @@ from etl.masters.pages.view import MasterPages
 from etl.masters.source import MasterSource
 from etl.masters.worker_cache import worker_cache
 from etl.model import Progress
-from warehouse.contract import Master
 
 PINS_FOR = timedelta(days=2)
 """Older pins are taken for those of dead batches."""
@@ -71,6 +72,21 @@ class Masters(Protocol):
         ...
 
 
+def store_name(master: Master) -> str:
+    """The folder of a master's pages: one for a table, however many pipelines and names refer to it."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", master.table).strip("._") or "table"
+    name = f"{master.store}.{plain}"
+    if plain == master.table:
+        return name
+    return f"{name}-{hashlib.blake2b(master.table.encode(), digest_size=4).hexdigest()}"
+
+
+def received(master: Master) -> tuple[str, ...]:
+    """The columns that rows receive from a master: those declared, and the one that dates its rows."""
+    dated = () if master.version is None or master.version in master.columns else (master.version,)
+    return (*master.columns, *dated)
+
+
 def page_store(root: Path) -> PageStore:
     """This process's store under a root."""
     return worker_cache().page_store(root)
@@ -82,7 +98,7 @@ class PagesPlace:
 
     root: Path
     number: int
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] | None
 
     def open(self) -> AbstractContextManager[MasterPages]:
         return page_store(self.root).open(self.number, columns=self.columns)
@@ -102,7 +118,7 @@ class PagesMasters:
             yield tuple(self._pin(master, owner, now, say, pins) for master in self.masters)
 
     def _pin(self, master: Master, owner: str, now: datetime, say: Progress, pins: ExitStack) -> PinnedMaster:
-        store = page_store(self.root / master.name)
+        store = page_store(self.root / store_name(master))
         if store.pins.of(owner) is None:
             self.sync(master, say)
         number = store.pin(owner, now)
@@ -111,7 +127,7 @@ class PagesMasters:
 
     def sync(self, master: Master, say: Progress) -> Manifest:
         """The store at what is committed in the source now: published whole the first time, and when it has to be."""
-        store, source = page_store(self.root / master.name), self.source_of(master)
+        store, source = page_store(self.root / store_name(master)), self.source_of(master)
         publisher = Publisher(store)
         try:
             return publisher.refresh_from(source)
@@ -126,8 +142,9 @@ class PagesMasters:
 
 def pinned_pages(store: PageStore, master: Master, number: int) -> PinnedMaster:
     """A version in pages, as workers need it."""
-    with store.open(number, columns=master.columns) as view:
-        place = PagesPlace(store.root, number, master.columns)
+    columns = received(master) or None  # a master that lists none gives all
+    with store.open(number, columns=columns) as view:
+        place = PagesPlace(store.root, number, columns)
         rows_id = rows_name(" ".join(view.parts), view.schema)  # runs never change, and their names never come again
         return PinnedMaster(master, view.rows_version, rows_id, view.schema, place)
 

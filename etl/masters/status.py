@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from etl.contract.model import Master
 from etl.errors import FrontstageError
 from etl.masters.maintenance import store_of
 from etl.masters.pages.compact import CompactWhen
@@ -15,7 +16,6 @@ from etl.masters.pages.manifest import Manifest
 from etl.masters.pages.store import PageStore
 from etl.masters.pins import Pin
 from etl.settings import Settings
-from warehouse.contract import Master
 
 _SHOWN = ("follow", "snapshot", "quiet_since", "delta_version")
 """What of a source's position is shown: all of it that helps, nothing that could be secret."""

@@ -51,10 +51,10 @@ def _routes(points: Sequence[HistoryPoint]) -> Chart:
         for order, route in enumerate(routes)
     ]
     highest = max(point.accepted + point.quarantined + point.duplicates for point in points)
-    y = drawing.quantity("orders", highest, whole=True)
+    y = drawing.quantity("events", highest, whole=True)
     spec = drawing.columns(rows, _times(points), y, drawing.colours(dict(zip(routes, routes, strict=True)), "square"))
     latest = ", ".join(f"{figures.number(getattr(points[-1], route))} {route}" for route in routes)
-    return _trend("Orders by route", "What became of the orders of each batch", points, spec, latest)
+    return _trend("Events by route", "What became of the events of each batch", points, spec, latest)
 
 
 def _hit_ratio(points: Sequence[HistoryPoint]) -> Chart:
@@ -80,14 +80,14 @@ def _freshness(points: Sequence[HistoryPoint]) -> Chart:
     spec = drawing.line(rows, _times(points), drawing.quantity(unit, highest), colours)
     p50, p95 = points[-1].freshness_p50_s, points[-1].freshness_p95_s
     latest = f"median {figures.duration(p50)}, 95th percentile {figures.duration(p95)}"
-    return _trend("Freshness", "Age of orders when they became visible", points, spec if rows else None, latest)
+    return _trend("Freshness", "Age of events when they became visible", points, spec if rows else None, latest)
 
 
 def _backlog(points: Sequence[HistoryPoint]) -> Chart:
     rows = [{"x": x, "y": point.backlog_open} for x, point in enumerate(points)]
-    y = drawing.quantity("open orders", max(point.backlog_open for point in points), whole=True)
+    y = drawing.quantity("open events", max(point.backlog_open for point in points), whole=True)
     spec = drawing.line(rows, _times(points), y, drawing.one_colour("backlog"))
-    about = "Orders waiting for a master row, or shed"
+    about = "Events waiting for a master row, or shed"
     return _trend("Open backlog", about, points, spec, figures.number(points[-1].backlog_open))
 
 
@@ -107,9 +107,9 @@ def _reasons(reasons: Mapping[str, int]) -> Chart:
     if rest := ranked[_REASONS_SHOWN:]:
         shown.append((f"{len(rest)} other reasons", sum(reasons[reason] for reason in rest)))
     rows = [{"name": name, "value": count, "text": figures.number(count)} for name, count in shown]
-    label = "Quarantined orders of this batch by reason: " + ", ".join(f"{row['name']} {row['text']}" for row in rows)
+    label = "Quarantined events of this batch by reason: " + ", ".join(f"{row['name']} {row['text']}" for row in rows)
     svg = drawing.draw(drawing.bars(rows, "var(--quarantined)")) if rows else None
-    about = "Orders of this batch that broke a rule"
+    about = "Events of this batch that broke a rule"
     return Chart("Quarantine reasons", about, label, svg, "Nothing was quarantined in this batch.")
 
 

@@ -1,7 +1,7 @@
 """The kinds of value a report is made of, checked where they enter it.
 
 Numbers are held strictly (finite, not negative where that makes no sense). Text is taken as it comes:
-what a stranger put into an order file must never keep the report from being written, so lone surrogates
+what a stranger put into an event file must never keep the report from being written, so lone surrogates
 and undecodable bytes become U+FFFD, and raw records are cut. Names that become folders and links are
 allowed by a short list of characters.
 """
@@ -62,5 +62,5 @@ RelativeLink = Annotated[str, AfterValidator(_relative_link)]
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Rows = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Age = Annotated[float, Field(allow_inf_nan=False)]  # an order's clock may run ahead of ours: ages may be negative
+Age = Annotated[float, Field(allow_inf_nan=False)]  # an event's clock may run ahead of ours: ages may be negative
 Ratio = Annotated[float, Field(ge=0, le=1)]

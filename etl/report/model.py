@@ -1,7 +1,7 @@
 """What a run report says, as frozen values.
 
     RunReport ─┬─ counts     what this batch did
-               ├─ totals     where every order that ever landed is now (`balanced` says whether the sum holds)
+               ├─ totals     where every event that ever landed is now (`balanced` says whether the sum holds)
                ├─ reasons, quarantine_samples
                ├─ joins      one line per master
                ├─ gate       what the quality gate found
@@ -29,7 +29,7 @@ class _Value(BaseModel):
 
 
 class Counts(_Value):
-    """What one batch did, in orders."""
+    """What one batch did, in events."""
 
     landed: Rows = 0
     accepted: Rows = 0
@@ -41,9 +41,9 @@ class Counts(_Value):
 
 
 class Totals(_Value):
-    """Where every order that ever landed is, after this batch."""
+    """Where every event that ever landed is, after this batch."""
 
-    orders_landed: Rows = 0
+    events_landed: Rows = 0
     fact: Rows = 0
     quarantine: Rows = 0
     duplicates: Rows = 0
@@ -53,13 +53,13 @@ class Totals(_Value):
 
     @property
     def missing(self) -> int:
-        """Orders that landed and are nowhere; negative when some are counted in two places."""
-        return self.orders_landed - (self.fact + self.quarantine + self.backlog_open + self.duplicates)
+        """Events that landed and are nowhere; negative when some are counted in two places."""
+        return self.events_landed - (self.fact + self.quarantine + self.backlog_open + self.duplicates)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def balanced(self) -> bool:
-        """Whether every order is in exactly one place."""
+        """Whether every event is in exactly one place."""
         return self.missing == 0
 
 
@@ -89,7 +89,7 @@ class JoinReport(_Value):
 
 
 class Percentiles(_Value):
-    """Freshness in seconds: from the order's landing to its row in the mart."""
+    """Freshness in seconds: from the event's landing to its row in the mart."""
 
     p50: Age
     p95: Age
@@ -144,6 +144,7 @@ class Summary(HistoryPoint):
 class RunReport(_Value):
     """Everything one run report says."""
 
+    pipeline: Text = ""
     batch: BatchName
     run_id: Text
     started_at: Moment

@@ -3,7 +3,7 @@
     RunReport ──► tiles, places, charts, tables ──► run.html.j2 ──► one file, no script, no request
 
 The page opens from a file, in light and dark, on a phone and on paper. Everything that came from outside
-(order text, file names, messages) is escaped; a content security policy refuses what an oversight might
+(event text, file names, messages) is escaped; a content security policy refuses what an oversight might
 let through.
 """
 
@@ -31,11 +31,11 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One of the places an order can be in, with the orders that are there."""
+    """One of the places an event can be in, with the events that are there."""
 
     key: str
     label: str
-    orders: int
+    events: int
     note: str
 
 
@@ -59,7 +59,7 @@ def _tiles(report: RunReport) -> tuple[Tile, ...]:
     counts, fresh = report.counts, report.freshness_s
     probes = sum(join.probes for join in report.joins)
     return (
-        Tile("Orders landed", figures.number(counts.landed), "in this batch"),
+        Tile("Events landed", figures.number(counts.landed), "in this batch"),
         Tile("Accepted", figures.number(counts.accepted), _of_landed(counts.accepted, counts.landed)),
         Tile("Quarantined", figures.number(counts.quarantined), _of_landed(counts.quarantined, counts.landed)),
         Tile("Duplicates", figures.number(counts.duplicates), _of_landed(counts.duplicates, counts.landed)),
@@ -79,7 +79,7 @@ def _tiles(report: RunReport) -> tuple[Tile, ...]:
 
 
 def _of_landed(part: int, landed: int) -> str:
-    # Accepted orders may come out of the backlog, so a part can exceed what landed.
+    # Accepted events may come out of the backlog, so a part can exceed what landed.
     return f"{figures.share(part, landed)} of landed" if 0 < part <= landed else ""
 
 
@@ -92,7 +92,7 @@ def _moved(counts: Counts) -> str:
 def _pace(report: RunReport) -> str:
     if not report.counts.landed or not report.duration_s:
         return "from start to finish"
-    return f"{figures.number(round(report.counts.landed / report.duration_s))} orders per second"
+    return f"{figures.number(round(report.counts.landed / report.duration_s))} events per second"
 
 
 def _places(totals: Totals) -> tuple[Place, ...]:
@@ -111,6 +111,6 @@ def _places(totals: Totals) -> tuple[Place, ...]:
 
 def _verdict(totals: Totals) -> str:
     if totals.balanced:
-        return "Every order is in exactly one place"
-    orders = "1 order is" if abs(totals.missing) == 1 else f"{figures.number(abs(totals.missing))} orders are"
-    return f"{orders} {'nowhere' if totals.missing > 0 else 'in more than one place'}"
+        return "Every event is in exactly one place"
+    events = "1 event is" if abs(totals.missing) == 1 else f"{figures.number(abs(totals.missing))} events are"
+    return f"{events} {'nowhere' if totals.missing > 0 else 'in more than one place'}"

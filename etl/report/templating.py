@@ -11,7 +11,7 @@ from etl.report.model import Outcome
 
 OUTCOMES: dict[Outcome, tuple[str, str]] = {
     "loaded": ("Loaded", "good"),
-    "empty": ("No new orders", "calm"),
+    "empty": ("No new events", "calm"),
     "held": ("Held", "warn"),
     "failed": ("Failed", "bad"),
 }

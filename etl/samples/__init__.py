@@ -11,15 +11,41 @@ Nothing here reads a clock that was not handed to it.
 
 from __future__ import annotations
 
-from etl.samples.config import OptionRefused, OrderConfig, late_customers
-from etl.samples.landing import LandingRefused, LandingWriter, generate_orders, order_waves
-from etl.samples.live import live
-from etl.samples.load import arrive_late_customers, copy_into, generate_master, touch_customers
-from etl.samples.master import customers, products
-from etl.samples.orders import OrderStream, Part, Wave
-from etl.samples.plan import Kind
-from etl.samples.tally import Tally
-from etl.samples.zipf import BoundedZipf
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from etl.samples.config import OptionRefused, OrderConfig, late_customers
+    from etl.samples.landing import LandingRefused, LandingWriter, generate_orders, order_waves
+    from etl.samples.load import arrive_late_customers, copy_into, generate_master, touch_customers
+    from etl.samples.master import customers, products
+    from etl.samples.orders import OrderStream, Part, Wave
+    from etl.samples.plan import Kind
+    from etl.samples.tally import Tally
+    from etl.samples.zipf import BoundedZipf
+
+_HOMES = {
+    "BoundedZipf": "zipf",
+    "Kind": "plan",
+    "LandingRefused": "landing",
+    "LandingWriter": "landing",
+    "OptionRefused": "config",
+    "OrderConfig": "config",
+    "OrderStream": "orders",
+    "Part": "orders",
+    "Tally": "tally",
+    "Wave": "orders",
+    "arrive_late_customers": "load",
+    "copy_into": "load",
+    "customers": "master",
+    "generate_master": "load",
+    "generate_orders": "landing",
+    "late_customers": "config",
+    "order_waves": "landing",
+    "products": "master",
+    "touch_customers": "load",
+}
+"""Where a name is made. It is loaded when it is asked for: the command line mounts `commands` and starts quickly."""
 
 __all__ = [
     "BoundedZipf",
@@ -38,8 +64,13 @@ __all__ = [
     "generate_master",
     "generate_orders",
     "late_customers",
-    "live",
     "order_waves",
     "products",
     "touch_customers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

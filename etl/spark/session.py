@@ -14,7 +14,7 @@ from etl.settings import Settings
 
 _JIT = {"quick": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC", "full": "-XX:+UseParallelGC"}
 """On small batches the optimising compiler takes a third of two cores for minutes, for code that runs a few seconds; a
-batch of a million orders it makes twice as fast."""
+batch of a million events it makes twice as fast."""
 
 
 _BYTES_AT_A_TIME = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -72,13 +72,16 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(settings.spark_shuffle_partitions),
         # Micro-batches are small, so planning and compiling cost more than the rows do. Generated code holds the
-        # batch's own literals and would be compiled anew for every batch; measured on 50,000 orders: 34 s with, 24 s
+        # batch's own literals and would be compiled anew for every batch; measured on 50,000 events: 34 s with, 24 s
         # without whole-stage code and adaptive planning.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
+        # VACUUM lists a table's folder with so many tasks, 10,000 unless told: minutes for a table of a few files.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        "spark.python.daemon.module": "etl.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.ui.enabled": "false",

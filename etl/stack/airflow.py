@@ -94,7 +94,9 @@ class Airflow:
         self._http.close()
 
     def unpause(self, dag_id: str) -> None:
-        self._call("unpause a DAG", "PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": False})
+        """Let a DAG run. Its file is read again at once: only then do its watchers begin to look."""
+        dag = self._call("unpause a DAG", "PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": False})
+        self._send("PUT", f"/api/v2/parseDagFile/{dag['file_token']}")
 
     def pause(self, dag_id: str) -> None:
         self._call("pause a DAG", "PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": True})
@@ -143,6 +145,16 @@ class Airflow:
             errors = self._call("list import errors", "GET", "/api/v2/importErrors")["import_errors"]
             reason = str(errors[0]["stack_trace"]).strip().splitlines()[-1] if errors else "its file was not read"
             raise MissingPart(f"Airflow does not know the DAG {dag_id!r} ({reason})", "see var/logs/dag-processor.log")
+
+    def dag(self, dag_id: str) -> dict[str, Any]:
+        """What Airflow knows about a DAG."""
+        return dict(self._call("show a DAG", "GET", f"/api/v2/dags/{dag_id}"))
+
+    def asset_events(self, dag_id: str, limit: int = 100) -> dict[str, dict[str, Any]]:
+        """By asset, what its newest event from this DAG tells."""
+        query = {"source_dag_id": dag_id, "limit": limit, "order_by": "timestamp"}
+        found = self._call("list asset events", "GET", "/api/v2/assets/events", params=query)
+        return {event["name"]: dict(event["extra"]) for event in found["asset_events"]}
 
     def health(self) -> dict[str, str]:
         """Status of each of Airflow's parts; empty while the API server does not answer."""

@@ -50,6 +50,13 @@ SHARED = (
     "airflow.jobs.scheduler_job_runner",
     "airflow.jobs.triggerer_job_runner",
     "airflow.sdk.execution_time.supervisor",
+    "airflow.sdk.execution_time.task_runner",
+    # What our DAG files and their tasks import, so that neither parsing nor a task's start has to wait for it.
+    "etl.airflow.pipeline_dag",
+    "etl.contract.load",
+    "etl.settings",
+    "etl.spark.runner.client",
+    "etl.stack.postgres",
 )
 
 

@@ -56,7 +56,6 @@ def checks(settings: Settings, *, deep: bool = False) -> Iterator[Check]:
         ("jars", lambda: preflight.jars(settings)),
         ("disk", lambda: preflight.disk(settings)),
         ("var", lambda: preflight.writable(settings.var)),
-        ("landing", lambda: preflight.writable(settings.landing)),
         ("ports", lambda: _ports(settings)),
         ("Postgres", lambda: _postgres(settings)),
     ]

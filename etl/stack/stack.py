@@ -24,7 +24,7 @@ from types import FrameType, TracebackType
 from typing import Literal, Self, get_args
 
 from etl.settings import PROJECT, Settings
-from etl.spark.client import answers
+from etl.spark.runner.client import answers
 from etl.stack import airflow_services, cluster, postgres, preflight, state
 from etl.stack.airflow import Airflow
 from etl.stack.credentials import credentials

@@ -1,52 +1,42 @@
-"""The decision: where every line of a batch goes. Pure column logic, used once per batch.
+"""Where every candidate goes, from what its joins found.
 
-refused ─────────────────────────────▶ quarantined
-duplicate ───────────────────────────▶ duplicate
-candidate ─┬─ every master row found ─▶ accepted
-           ├─ was shed ───────────────▶ backlog      (waits for a batch with more room)
-           ├─ one is missing ─────────▶ backlog      (waits for the master row)
-           └─ … for longer than grace ▶ quarantined  (reason unknown_<master>)
+shed ────────────────────────────▶ backlog      waits for a batch with more room
+every required master row found ─▶ accepted
+one is missing ──────────────────▶ backlog      waits for the master row
+  … for longer than the grace ───▶ quarantined  (reason unknown_<master>)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import numpy.typing as npt
 
+Flags = npt.NDArray[np.bool_]
 SHED = "shed"
-"""The flag of orders a join deferred under overload, and their reason in the backlog."""
 
 
-def decide(enriched: DataFrame, masters: Sequence[str], decided_at: datetime, grace: timedelta) -> DataFrame:
-    """Add `route` and complete `reasons`; orders that still wait yield no second row."""
-    candidate = F.col("verdict") == "candidate"
-    shed = candidate & F.col(SHED)
-    unknown = F.array_compact(
-        F.array(
-            F.when(shed, F.lit(SHED)),
-            *[F.when(candidate & ~shed & F.col(name).isNull(), F.lit(f"unknown_{name}")) for name in masters],
-        )
-    )
-    routed = enriched.withColumn("unknown", unknown).withColumns(
-        {
-            "route": _route(F.lit(decided_at - grace)),
-            "reasons": F.when(candidate, F.col("unknown")).otherwise(F.col("reasons")),
-            "decided_at": F.lit(decided_at),
-        }
-    )
-    return routed.where(~(F.col("from_backlog") & (F.col("route") == "backlog"))).drop(
-        "unknown", "verdict", "waiting_since", SHED
-    )
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Three disjoint sets that are all candidates, and why a row is not accepted."""
+
+    accepted: Flags
+    backlog: Flags
+    quarantined: Flags
+    shed: Flags
+    missing: Mapping[str, Flags]  # by required master
+
+    def reasons(self, row: int) -> list[str]:
+        """Why this row waits or is refused."""
+        absent = [f"unknown_{master}" for master, flags in self.missing.items() if flags[row]]
+        return absent or [SHED]
 
 
-def _route(patience_ends: Column) -> Column:
-    return (
-        F.when(F.col("verdict") == "refused", "quarantined")
-        .when(F.col("verdict") == "duplicate", "duplicate")
-        .when(F.size("unknown") == 0, "accepted")
-        .when((F.col("waiting_since") < patience_ends) & ~F.col(SHED), "quarantined")
-        .otherwise("backlog")
-    )
+def route(found: Mapping[str, Flags], required: frozenset[str], shed: Flags, out_of_patience: Flags) -> Routes:
+    """Route candidates; `out_of_patience` marks those that have waited longer than the grace."""
+    missing = {master: ~flags & ~shed for master, flags in found.items() if master in required}
+    incomplete = np.logical_or.reduce([shed, *missing.values()])
+    given_up = incomplete & out_of_patience & ~shed
+    return Routes(~incomplete, incomplete & ~given_up, given_up, shed, missing)

@@ -128,7 +128,7 @@ def test_the_page_of_a_run_has_its_sections_in_order(visit: Visit, reports: Path
     page = visit.open(reports / "000061" / "index.html")
     assert page.locator("h1, h2").all_inner_texts() == [
         "Batch 000061",
-        "Every order is in exactly one place",
+        "Every event is in exactly one place",
         "Trends and this batch",
         "Joins with master data",
         "Quality gate",

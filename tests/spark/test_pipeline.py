@@ -1,258 +1,184 @@
-"""The micro-batch on real Spark, Delta, Postgres and Great Expectations: where every line ends."""
+"""The micro-batch on real Spark: the same as in process, with tasks, one shuffle and workers that may be killed."""
 
 from __future__ import annotations
 
-import shutil
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
-from etl.adapters import ledger, mart, postgres
-from etl.errors import Busy, GateFailed, TerminalError
+from etl.adapters import postgres
+from etl.pipeline.in_process import InProcess
+from etl.pipeline.plan import BatchPlan
+from etl.pipeline.read import read
+from etl.pipeline.route import route
+from etl.pipeline.wire import Message, WorkerFailed
 from etl.samples import OrderConfig, arrive_late_customers, generate_orders
-from etl.spark.microbatch import MicroBatch
+from etl.settings import PROJECT
+from etl.spark.executor import SparkExecutor
+from tests.support.dirt import DIRT
 from tests.support.site import Site, order
-from warehouse import star
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-TOMORROW = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"
 
-DIRT: list[tuple[dict[str, Any] | bytes, str | None]] = [
-    (order(1), None),
-    (order(2, customer_id="3"), None),
-    (b'{"order_id": 3', "malformed_json"),
-    (b"not json at all <script>alert(1)</script>", "malformed_json"),
-    (b"[1, 2]", "malformed_json"),
-    (b'{"order_id": 4}{"order_id": 5}', "malformed_json"),
-    (b'{"order_id": 6, "note": "caf\xe9"}', "bad_utf8"),
-    (b"\x00\xff\xfe", "bad_utf8"),
-    (order(25, note="x" * 70_000), "line_too_long"),
-    (b"\xff" * 70_000, "line_too_long"),
-    ({k: v for k, v in order(7).items() if k != "quantity"}, "quantity_missing"),
-    (order(None), "order_id_missing"),
-    (order(9, customer_id=None), "customer_id_missing"),
-    (order(10, quantity=-1), "quantity_in_range"),
-    (order(11, quantity=0), "quantity_in_range"),
-    (order(12, quantity=2.5), "quantity_invalid"),
-    (order(13, quantity="many"), "quantity_invalid"),
-    (order(14, quantity=10**30), "quantity_invalid"),
-    (order(15, unit_price=float("nan")), "unit_price_invalid"),
-    (b'{"order_id":16,"customer_id":1,"product_id":1,"quantity":1,"unit_price":1e400,"ordered_at":"2026-11-01"}',
-     "unit_price_invalid"),
-    (order(17, unit_price=-0.01), "unit_price_in_range"),
-    (order(18, ordered_at="1819-02-28T00:00:00Z"), "ordered_at_not_too_old"),
-    (order(23, ordered_at="0000-01-01T00:00:00Z"), "ordered_at_not_too_old"),
-    (order(24, ordered_at="-0001-01-01T00:00:00Z"), "ordered_at_not_too_old"),
-    (order(19, ordered_at=TOMORROW), "ordered_at_not_in_future"),
-    (order(20, ordered_at="the day before yesterday"), "ordered_at_invalid"),
-    (order(-21), "order_id_positive"),
-    (order(22, customer_id=10**30), "customer_id_invalid"),
-]  # fmt: skip
+@pytest.fixture
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of a few kilobytes is split over several tasks, so that there is a shuffle."""
+    monkeypatch.setattr("etl.pipeline.microbatch._TASK_BYTES", 2_000)
 
 
-def dies(*_: object, **__: object) -> None:
-    """Stands in for a call in the middle of which everything ends."""
-    raise ConnectionError("the server went away")
-
-
-def test_every_kind_of_dirt_ends_in_quarantine_with_its_reason_and_its_bytes(site: Site) -> None:
+def test_every_kind_of_dirt_ends_in_quarantine_with_its_reason(site: Site) -> None:
     site.land("dirt.jsonl", *[line for line, _ in DIRT], b"   ")
-    assert site.run() == "0"
-    refused = site.rows(star.QUARANTINE).select("reasons", "raw", "source_file").collect()
-    expected = Counter(reason for _, reason in DIRT if reason)
-    assert Counter(row.reasons[0] for row in refused) == expected
-    assert {row.source_file for row in refused} == {"dirt.jsonl"}
-    assert b'{"order_id": 6, "note": "caf\xe9"}' in {bytes(row.raw) for row in refused}
-    accepted = {row.order_id for row in site.rows(star.FACT_ORDERS).select("order_id").collect()}
-    assert accepted == {1, 2}
-    totals = site.totals()
-    assert totals["orders_landed"] == len(DIRT), "a blank line is not an order"
-    assert totals["orders_landed"] == totals["fact"] + totals["quarantine"]
+    assert site.run() == 1
+    refused = site.rows("quarantine").to_pylist()
+    assert Counter(row["reasons"][0] for row in refused) == Counter(reason for _, reason in DIRT if reason)
+    assert set(site.rows("fact")["order_id"].to_pylist()) == {1, 2}
+    assert site.inventory().faults == []
 
 
-def test_the_first_payload_wins_within_a_batch_and_across_batches(site: Site) -> None:
-    site.land("a.jsonl", order(1), order(1), order(1, quantity=3), order(2, quantity=-1), order(2))
-    site.run()
-    site.land("b.jsonl", order(1), order(1, quantity=4), order(2), order(3))
-    site.run()
-    facts = {row.order_id: row.quantity for row in site.rows(star.FACT_ORDERS).collect()}
-    assert facts == {1: 2, 2: 2, 3: 2}, "a refused line claims nothing, so the corrected order 2 came through"
-    reasons = Counter(row.reasons[0] for row in site.rows(star.QUARANTINE).collect())
-    assert reasons == {"conflicting_payload": 2, "quantity_in_range": 1}
-    totals = site.totals()
-    assert totals["duplicates"] == 3
-    assert totals["orders_landed"] == 9 == totals["fact"] + totals["quarantine"] + totals["duplicates"]
-
-
-def test_an_order_waits_for_its_customer_and_goes_on_when_the_customer_arrives(site: Site) -> None:
-    site.land("a.jsonl", order(1, customer_id=11), order(2, product_id=99), order(3))
-    assert site.run() == "0"
-    assert site.totals()["backlog_open"] == 2
-    assert site.decide() is None, "masters are unchanged, so nobody is tried again"
-    site.execute(
-        "insert into master.customers select 11, name, address, nation, region, market_segment, phone, "
-        "account_balance from master.customers where customer_id = 1"
-    )
-    assert site.run() == "0.1", "nothing landed, yet a waiting order can go on"
-    totals = site.totals()
-    assert (totals["fact"], totals["backlog_open"]) == (2, 1)
-    assert site.steps.count_orders() == {"fact": 2, "quarantine": 0, "backlog_open": 1, "duplicates": 0}
-    site.land("b.jsonl", order(1, customer_id=11))
-    site.run()
-    assert site.totals()["duplicates"] == 1, "an order that waited is still known"
-
-
-def test_an_order_that_waits_beyond_grace_is_quarantined_and_may_be_sent_again(site: Site) -> None:
-    site.land("a.jsonl", order(1, customer_id=11))
-    site.run()
-    assert site.later(timedelta(days=8)).run() == "0.1"
-    assert site.rows(star.QUARANTINE).head().reasons == ["unknown_customer"]
-    assert site.totals()["backlog_open"] == 0
-    site.land("b.jsonl", order(1))
-    site.run()
-    assert site.totals()["fact"] == 1
-
-
-def test_an_empty_landing_folder_is_a_quick_success(site: Site) -> None:
-    said: list[str] = []
-    assert site.steps.run("ingest_enrich", "test", None, None, said.append)["batch"] is None
-    assert "nothing to do" in said[0]
-
-
-def test_generated_waves_end_exactly_where_the_generator_says(site: Site) -> None:
+@pytest.mark.usefixtures("small_tasks")
+def test_generated_waves_through_several_readers_and_routers_end_as_they_do_in_process(site: Site) -> None:
     config = OrderConfig(
         customers=10, products=10, late_customers=5, share_duplicates=0.05, share_conflicts=0.02,
         share_malformed=0.03, share_unknown_customers=0.02, share_late_customers=0.05, share_out_of_range=0.05,
     )  # fmt: skip
     start = datetime.now(UTC) - timedelta(minutes=5)
-    first, second = generate_orders(site.settings.landing, config, 2, 1500, 500, start)
+    first, second = generate_orders(site.landing, config, 2, 1500, 500, start)
     site.run()
+    assert site.record(1).counts.lines == 3_000
+    assert len({file.path for file in site.record(1).decided.of_table("fact")}) > 1, "several tasks wrote"
     with postgres.connect(site.dsn) as connection:
         arrive_late_customers(connection, config)
-    assert site.run() == "0.1"
-    tally = first + second
-    counted = site.steps.count_orders()
-    assert counted == {
-        "fact": tally.fact,
-        "quarantine": tally.quarantine,
-        "backlog_open": tally.backlog,
-        "duplicates": tally.duplicates,
-    }
-    assert sum(counted.values()) == tally.lines == site.totals()["orders_landed"]
-    ((orders, amount),) = site.execute("select count(*), sum(amount) from mart.orders")
-    ((of_days, by_days),) = site.execute("select sum(orders), sum(amount) from mart.daily_sales")
-    assert (orders, amount) == (of_days, by_days) == (tally.fact, amount)
+    assert site.run() == 2
+    tally, counted = first + second, site.inventory()
+    assert counted.faults == []
+    assert (counted.fact, counted.quarantine) == (tally.fact, tally.quarantine)
+    assert (counted.backlog_open, counted.duplicates) == (tally.backlog, tally.duplicates)
+    assert site.execute("select count(*) from mart.orders") == [(tally.fact,)]
 
 
-def test_a_changed_customer_gets_a_second_version_and_old_facts_keep_the_first(site: Site) -> None:
+@pytest.mark.usefixtures("small_tasks")
+def test_the_first_payload_wins_whichever_tasks_read_and_route(site: Site) -> None:
+    for number in range(4):
+        site.land(f"{number}.jsonl", *[order(key, quantity=1 + number) for key in range(1, 60)])
+    site.run()
+    facts = site.rows("fact")
+    assert sorted(facts["order_id"].to_pylist()) == list(range(1, 60))
+    assert set(facts["quantity"].to_pylist()) == {1}, "files by age: the first one wins"
+    assert site.totals()["quarantine"] == 3 * 59
+
+
+def test_the_executor_may_change_between_batches(site: Site) -> None:
+    site.land("a.jsonl", order(1), order(2, customer_id=77))
+    site.run()
+    here = replace(site, steps=replace(site.steps, executor=InProcess()))
+    here.land("b.jsonl", order(1), order(3))
+    assert here.run() == 2
+    site.land("c.jsonl", order(3), order(4))
+    assert site.run() == 3
+    assert site.totals()["duplicates"] == 2
+    assert site.inventory().faults == []
+
+
+def test_spark_reads_the_tables_as_any_other_delta_table(site: Site, spark: SparkSession) -> None:
     site.land("a.jsonl", order(1), order(2, customer_id=2))
     site.run()
-    site.execute("update master.customers set market_segment = 'SPACE' where customer_id = 1")
-    site.land("b.jsonl", order(3))
-    site.run()
-    site.execute("update master.customers set market_segment = 'SEA' where customer_id = 1")
-    site.land("c.jsonl", order(4))
-    site.run()
-    versions = site.rows(star.DIM_CUSTOMER).where("customer_id = 1").orderBy("valid_from").collect()
-    assert [v.market_segment for v in versions[1:]] == ["SPACE", "SEA"]
-    assert [v.is_current for v in versions] == [False, False, True]
-    assert [v.valid_to for v in versions] == [versions[1].valid_from, versions[2].valid_from, None]
-    facts = {row.order_id: row.customer_key for row in site.rows(star.FACT_ORDERS).collect()}
-    assert [facts[1], facts[3], facts[4]] == [v.customer_key for v in versions]
-    assert site.rows(star.DIM_CUSTOMER).where("customer_id = 2 and is_current").count() == 1
+    folder = site.settings.warehouse / "orders"
+    facts = spark.read.format("delta").load(str(folder / "fact"))
+    customers = spark.read.format("delta").load(str(folder / "dim_customer"))
+    joined = facts.join(customers, "customer_key").select("order_id", customers.customer_id).collect()
+    assert sorted((row.order_id, row.customer_id) for row in joined) == [(1, 1), (2, 2)]
+    assert facts.where("order_id = 2").count() == 1
 
 
-def test_a_run_that_ends_after_the_decision_is_taken_up_without_deciding_again(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+def test_a_python_worker_that_is_killed_costs_a_try_and_no_event(
+    site: Site, spark: SparkSession, tmp_path: Path
 ) -> None:
+    flag = tmp_path / "killed"
+    kills = _KillsAWorker(spark, flag)
     site.land("a.jsonl", order(1), order(2))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ledger.Ledger, "staged", dies)
-        with pytest.raises(ConnectionError):
-            site.decide()
-    site.land("b.jsonl", order(3))
-    assert site.run() == "0", "the decided batch comes first"
-    assert site.run() == "1"
-    assert site.rows(star.STAGING).count() == 3
-    assert site.totals()["fact"] == 3
-    assert {path.name for path in site.settings.archive.rglob("*.jsonl")} == {"a.jsonl", "b.jsonl"}
-
-
-def test_files_that_land_behind_a_broken_batch_are_a_batch_of_their_own(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.land("a.jsonl", order(1), order(2))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MicroBatch, "_decide", dies)
-        with pytest.raises(ConnectionError):
-            site.decide()
-    site.land("b+c d.jsonl", order(1), order(2, quantity=9), order(3))
-    assert site.run() == "0", "Spark repeats the broken batch, and the run ends there"
-    assert site.run() == "1"
-    assert site.run() is None
-    facts = {row.order_id: row.quantity for row in site.rows(star.FACT_ORDERS).collect()}
-    assert facts == {1: 2, 2: 2, 3: 2}
-    totals = site.totals()
-    assert (totals["orders_landed"], totals["duplicates"], totals["quarantine"]) == (5, 1, 1)
-    assert {path.name for path in site.settings.archive.rglob("*.jsonl")} == {"a.jsonl", "b+c d.jsonl"}
-
-
-def test_a_load_that_ends_before_its_transaction_is_repeated_without_doubling(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.land("a.jsonl", order(1), order(2, quantity=-1), order(3, customer_id=77))
-    batch = site.decide()
-    site.steps.run("validate", "test", batch, None, str)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mart, "commit", dies)
-        with pytest.raises(ConnectionError):
-            site.steps.run("load", "test", batch, None, str)
-    assert site.execute("select count(*) from mart.orders") == [(0,)], "the mart shows a batch whole or not at all"
-    assert site.run() == batch
-    for table in (star.FACT_ORDERS, star.QUARANTINE, star.BACKLOG):
-        assert site.rows(table).count() == 1, f"{table.name} was written once"
-    site.steps.run("load", "test", batch, None, str)
-    assert site.totals()["fact"] == 1, "loading a loaded batch changes nothing"
-
-
-def test_a_failed_gate_holds_the_line_until_somebody_releases_the_batch(site: Site) -> None:
-    site.land("a.jsonl", order(1))
-    batch = site.decide()
-    stricter = site.changed(oldest_order="2026-11-10")
-    with pytest.raises(GateFailed, match="held"):
-        stricter.steps.run("validate", "test", batch, None, str)
-    with pytest.raises(TerminalError, match="held"):
-        site.steps.run("load", "test", batch, None, str)
-    site.land("b.jsonl", order(2))
-    assert site.decide() == batch, "nothing overtakes a held batch"
-    assert (site.settings.data_docs / "index.html").exists()
-    site.steps.run("ingest_enrich", "test", None, batch, str)
-    stricter.steps.run("validate", "test", batch, None, str)
-    site.steps.run("load", "test", batch, None, str)
-    assert site.run() == "1"
+    with pytest.raises(Exception, match="Python worker exited unexpectedly"):
+        replace(site, steps=replace(site.steps, executor=kills)).run()
+    assert flag.exists()
+    assert site.run() == 1, "the next try decides the same batch"
     assert site.totals()["fact"] == 2
+    assert site.inventory().faults == []
 
 
-def test_a_file_under_a_used_name_is_read_and_a_replaced_checkpoint_goes_on_counting(site: Site) -> None:
-    site.land("same.jsonl", order(1))
-    assert site.run() == "0"
-    assert not list(site.settings.landing.glob("*.jsonl")), "a loaded file is archived"
-    site.land("same.jsonl", order(2))
-    assert site.run() == "1"
-    shutil.rmtree(site.settings.warehouse / "checkpoints")
-    site.land("other.jsonl", order(1), order(3))
-    assert site.run() == "2"
-    totals = site.totals()
-    assert (totals["fact"], totals["duplicates"]) == (3, 1)
+class _KillsAWorker(SparkExecutor):
+    """Its tasks do all their work, and then one kills its own Python process before Spark has heard of it."""
+
+    def __init__(self, spark: SparkSession, flag: Path) -> None:
+        super().__init__(spark)
+        self._session, self._flag = spark, flag
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        rows = self._session.range(0, 1, 1, 1)
+        return rows.mapInArrow(partial(_work_and_die, plan, self._flag), "x int").collect()
 
 
-def test_a_second_writer_is_told_who_is_writing(site: Site) -> None:
-    with ledger.writing(site.dsn, "somebody else"), pytest.raises(Busy, match="somebody else"):
+def _work_and_die(plan: BatchPlan, flag: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        assert list(route(plan, 0, read(plan, 0)))
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield pa.RecordBatch.from_pydict({"x": pa.array([1], pa.int32())})
+
+
+def test_an_error_of_ours_crosses_from_a_task_as_one_sentence(site: Site) -> None:
+    site.land("a.jsonl", order(1))
+    site.run()
+    site.close()
+    (run,) = site.places.claims.glob("*.claims")
+    run.write_bytes(b"broken")
+    site.land("b.jsonl", order(2))
+    with pytest.raises(WorkerFailed, match=r"the claims in .* are damaged or missing"):
         site.decide()
-    assert site.decide() is None, "the lock is free again"
+
+
+_ON_A_CLUSTER = """
+import json, sys
+from pathlib import Path
+from etl import settings as configuration
+from etl.pipeline.steps import Steps
+from etl.spark.executor import SparkExecutor
+from etl.spark.session import spark_session
+
+home, jars, dsn = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+own = configuration.load(home=home, jars=jars, spark_master="local-cluster[2,1,1024]")
+with spark_session(own) as spark:
+    steps = Steps(own, dsn, SparkExecutor(spark))
+    results = [steps.whole("orders", f"run {number}", lambda _: None) for number in range(2)]
+print("result " + json.dumps(results))
+"""
+
+
+@pytest.mark.slow
+def test_a_batch_runs_on_two_executors_of_a_local_cluster(site: Site) -> None:
+    config = OrderConfig(customers=10, products=10, late_customers=5)
+    (tally,) = generate_orders(site.landing, config, 1, 40_000, 10_000, datetime.now(UTC) - timedelta(minutes=5))
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    script = site.settings.home / "on_a_cluster.py"  # PySpark takes a main module without a file for its own tests
+    script.write_text(_ON_A_CLUSTER)
+    command = [sys.executable, str(script), str(site.settings.home), str(PROJECT / "var" / "jars"), site.dsn]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=PROJECT)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("result ")]
+    assert lines, done.stderr[-3_000:]
+    first, second = json.loads(lines[-1].removeprefix("result "))
+    assert (first["state"], first["lines"], second["batch"]) == ("loaded", tally.lines, None)
+    assert site.inventory().faults == []

@@ -5,23 +5,27 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
 
 from etl.adapters import ledger
-from etl.spark.client import StepFailed, StepRefused, answers, count_orders, run_step
-from etl.spark.runner import app, listening
+from etl.spark.runner.client import StepFailed, StepRefused, answers, run_step
+from etl.spark.runner.service import app, listening
 from etl.stack.processes import wait_until
 from tests.support.site import Site, order
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def served(site: Site) -> Iterator[Site]:
+def served(site: Site, spark: SparkSession) -> Iterator[Site]:
     with listening(site.settings.runner_socket) as socket:
-        server = uvicorn.Server(uvicorn.Config(app(site.steps), log_level="warning"))
+        server = uvicorn.Server(uvicorn.Config(app(spark, site.steps), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
         thread.start()
         assert wait_until(lambda: answers(site.settings.runner_socket), 20)
@@ -40,21 +44,22 @@ def test_the_driver_tells_progress_result_and_errors_and_only_its_owner_can_ask(
     assert stat.S_ISSOCK(mode)
     assert stat.S_IMODE(mode) == 0o600
     served.land("a.jsonl", order(1))
-    said: list[str] = []
-    result = run_step(served.settings, no_dsn, "ingest_enrich", "run", say=said.append)
-    assert result["batch"] == "0"
+    own, said = served.settings, list[str]()
+    result = run_step(own, no_dsn, "ingest", "orders", "run", progress=said.append)
+    assert result["batch"] == 1
     assert "publishing master customer" in said[0]
-    assert "1 orders landed; 1 accepted" in said[-1]
-    with pytest.raises(StepFailed, match="batch 99 is not in the ledger"):
-        run_step(served.settings, no_dsn, "validate", "run", batch="99", say=said.append)
-    with pytest.raises(StepFailed, match="'x' is not a batch"):
-        run_step(served.settings, no_dsn, "load", "run", batch="x", say=said.append)
-    with ledger.writing(served.dsn, "somebody else"), pytest.raises(StepRefused, match="somebody else"):
-        run_step(served.settings, no_dsn, "validate", "run", batch="0", say=said.append)
-    assert count_orders(served.settings)["fact"] == 0
+    assert "1 lines read; 1 accepted" in said[-1]
+    with pytest.raises(StepFailed, match="batch 99 of orders is not in the ledger"):
+        run_step(own, no_dsn, "audit", "orders", "run", batch=99, progress=said.append)
+    with pytest.raises(StepFailed, match="'sales' is not a pipeline"):
+        run_step(own, no_dsn, "ingest", "sales", "run", progress=said.append)
+    with ledger.writing(served.dsn, "orders", "somebody else"), pytest.raises(StepRefused, match="somebody else"):
+        run_step(own, no_dsn, "audit", "orders", "run", batch=1, progress=said.append)
+    for step in ("audit", "publish", "report"):
+        result = run_step(own, no_dsn, step, "orders", "run", batch=1, progress=said.append)
+    assert result["state"] == "loaded"
+    assert served.totals()["fact"] == 1
 
 
 def test_without_a_driver_the_client_says_so(site: Site) -> None:
     assert not answers(site.settings.runner_socket)
-    with pytest.raises(StepRefused, match="frontstage up"):
-        count_orders(site.settings)

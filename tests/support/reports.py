@@ -121,7 +121,7 @@ def loaded(batch: str = "000061", batches: int = 59, finished_at: datetime | Non
         started_at=finished_at - timedelta(seconds=11.42),
         finished_at=finished_at,
         outcome="loaded",
-        message="3,518 orders were enriched, checked and loaded.",
+        message="3,518 events were enriched, checked and loaded.",
         seconds={"ingest_enrich": 5.83, "validate": 3.12, "load": 2.21},
         counts=Counts(
             landed=3715,
@@ -132,7 +132,7 @@ def loaded(batch: str = "000061", batches: int = 59, finished_at: datetime | Non
             backlog_resolved=25,
         ),
         totals=Totals(
-            orders_landed=200_000,
+            events_landed=200_000,
             fact=193_214,
             quarantine=4_102,
             duplicates=2_561,
@@ -185,7 +185,7 @@ def empty(batches: int = 12) -> RunReport:
     return loaded(batches=batches).model_copy(
         update={
             "outcome": "empty",
-            "message": "The landing folder holds no new orders.",
+            "message": "The landing folder holds no new events.",
             "counts": Counts(),
             "seconds": {"ingest_enrich": 0.41},
             "reasons": {},
@@ -198,7 +198,7 @@ def empty(batches: int = 12) -> RunReport:
 
 
 def extreme() -> RunReport:
-    """Figures and names as large as they get: weeks of history, billions of orders, endless names."""
+    """Figures and names as large as they get: weeks of history, billions of events, endless names."""
     points = tuple(
         point.model_copy(
             update={
@@ -218,7 +218,7 @@ def extreme() -> RunReport:
             "seconds": {"ingest_enrich": 86_399.0, "validate": 0.0004, "load": 7_265.0},
             "reasons": {f"{'a_rule_with_a_very_long_name_' * 3}{n}": 10 ** (9 - n) for n in range(10)},
             "counts": Counts(landed=9_876_543_210, accepted=9_876_543_210, backlog_added=987_654_321),
-            "totals": Totals(orders_landed=9_876_543_210, fact=9_876_543_210),
+            "totals": Totals(events_landed=9_876_543_210, fact=9_876_543_210),
             "joins": (_join("m" * 80, 9_876_543_210, 9_876_543_209, 1),),
             "freshness_s": Percentiles(p50=-30.0, p95=9_999_999.0),
             "quarantine_samples": (Sample(reason="r" * 200, raw="y" * 300, source_file="f" * 200),),
@@ -226,8 +226,8 @@ def extreme() -> RunReport:
     )
 
 
-def unbalanced(orders: int) -> RunReport:
-    """A report whose totals miss some orders, or hold some twice when `orders` is negative."""
+def unbalanced(events: int) -> RunReport:
+    """A report whose totals miss some events, or hold some twice when `events` is negative."""
     report = loaded()
-    totals = report.totals.model_copy(update={"fact": report.totals.fact - orders})
+    totals = report.totals.model_copy(update={"fact": report.totals.fact - events})
     return report.model_copy(update={"totals": totals})

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ def test_variables_win_over_the_file_and_the_file_over_defaults(
     monkeypatch.setenv("FRONTSTAGE_AIRFLOW_PORT", "8082")
     own = configuration.load()
     assert (own.airflow_port, own.tactic, own.lookup_rows) == (8082, "inlj", 5000)
-    assert own.landing == tmp_path / "var" / "landing"
+    assert own.warehouse == tmp_path / "var" / "warehouse"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_a_secret_shows_neither_in_text_nor_in_errors(monkeypatch: pytest.Monkey
 
 
 def test_settings_survive_the_way_through_a_childs_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = configuration.load(backlog_grace=timedelta(hours=1.5), postgres_dsn="postgresql://me:hunter2@db/x")
+    own = configuration.load(batch_bytes=4_096, postgres_dsn="postgresql://me:hunter2@db/x")
     for name, value in own.environment().items():
         monkeypatch.setenv(name, value)
     assert configuration.load() == own

@@ -5,7 +5,7 @@ copy         copy_in, copy_out, arrow_types
 """
 
 from etl.adapters.postgres.connection import Connection, Cursor, connect, identifier, place, statement
-from etl.adapters.postgres.copy import arrow_types, copy_in, copy_out
+from etl.adapters.postgres.copy import arrow_types, copy_file, copy_in, copy_out, write_copy
 from etl.adapters.postgres.migrations import migrate
 
 __all__ = [
@@ -13,10 +13,12 @@ __all__ = [
     "Cursor",
     "arrow_types",
     "connect",
+    "copy_file",
     "copy_in",
     "copy_out",
     "identifier",
     "migrate",
     "place",
     "statement",
+    "write_copy",
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -48,16 +49,28 @@ def copy_out(connection: Connection, query: sql.Composable, schema: pa.Schema) -
     ).cast(schema)
 
 
+def write_copy(rows: pa.Table, sink: BinaryIO | str) -> None:
+    """Write Arrow rows as the text that `copy_file` reads: the first line names the columns."""
+    pyarrow.csv.write_csv(_as_text(rows), sink)
+
+
+def copy_file(connection: Connection, table: str, source: BinaryIO) -> int:
+    """Append rows that `write_copy` wrote; gives how many. The table may have other columns too. The caller commits."""
+    (columns,) = csv.reader([source.readline().decode()])
+    target = sql.SQL("copy {} ({}) from stdin (format csv)").format(
+        identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    with connection.cursor() as cursor:
+        cursor.copy_expert(target, source, 1 << 20)
+        return int(cursor.rowcount)
+
+
 def copy_in(connection: Connection, table: str, rows: pa.Table) -> int:
     """Append Arrow rows to a table through COPY; the caller commits."""
     buffer = io.BytesIO()
-    pyarrow.csv.write_csv(_as_text(rows), buffer, pyarrow.csv.WriteOptions(include_header=False))
+    write_copy(rows, buffer)
     buffer.seek(0)
-    target = sql.SQL("copy {} ({}) from stdin (format csv)").format(
-        identifier(table), sql.SQL(", ").join(map(sql.Identifier, rows.schema.names))
-    )
-    with connection.cursor() as cursor:
-        cursor.copy_expert(target, buffer)
+    copy_file(connection, table, buffer)
     return int(rows.num_rows)
 
 

@@ -1,6 +1,6 @@
 """Master data straight from a Delta table, through all three ports: one pinned version, its row groups as pages.
 
-    driver    pinned = pin_delta(path, ["customer_id"])        reads the log and the footers of all files, no rows
+    driver    pinned = pin_delta(path, ["client_id"])          reads the log and the footers of all files, no rows
                   │ travels with the plan: version, columns, row groups with their key bounds
     workers   with pinned.open() as master:
                   master.read_pages(0, 8)                       eight row groups

@@ -76,10 +76,8 @@ class MasterPages:
 
         It can when that version is an earlier one on the same base: parts of it that are gone went into newer ones.
         """
-        newer = [run for run in self.runs if run.entry.name not in since]
-        oldest = min((made_for(run.entry.name) for run in newer), default=0)
-        gone = set(since) - set(self.parts)
-        if any(not run.entry.is_overlay for run in newer) or any(made_for(name) >= oldest for name in gone):
+        newer = self._newer(since)
+        if newer is None:
             return None
         wanted = self.shape.codes_of_keys(keys)
         order = key_codec.argsort(wanted)
@@ -87,6 +85,28 @@ class MasterPages:
         for run in newer:
             seen[order] |= run.find(ordered).found
         return seen
+
+    def _newer(self, since: Collection[str]) -> list[Run] | None:
+        newer = [run for run in self.runs if run.entry.name not in since]
+        oldest = min((made_for(run.entry.name) for run in newer), default=0)
+        gone = set(since) - set(self.parts)
+        if any(not run.entry.is_overlay for run in newer) or any(made_for(name) >= oldest for name in gone):
+            return None
+        return newer
+
+    def rows_since(self, since: Collection[str]) -> pa.Table | None:
+        """The rows that may be other than in a version made of the parts `since`, deleted ones left out.
+
+        None when it cannot be told, as with `touched`.
+        """
+        newer = self._newer(since)
+        if newer is None:
+            return None
+        parts = [part for run in newer for part in run.slices(0, run.entry.rows)]
+        keys = pa.concat_tables(
+            [self.schema.empty_table().select([0]), *(self.shape.public(part, ()) for part in parts)]
+        )
+        return self.lookup(keys.column(0).combine_chunks())
 
     def size(self, wanted: PageSize) -> PageSize:
         """How to cut rows that join this version: its pages stay as large as its base has them."""

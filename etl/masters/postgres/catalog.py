@@ -83,6 +83,30 @@ def describe(connection: Connection, table: str, key: Sequence[str], columns: Se
         raise unreadable(table, str(error).strip().splitlines()[0]) from None
 
 
+def table_schema(connection: Connection, table: str) -> pa.Schema:
+    """All columns of a table with the types that joins see; not nullable where the table says so."""
+    known = [_Column(*row) for row in _asked(connection, _COLUMNS, table)]
+    if not known:
+        raise unreadable(table, "it does not exist")
+    try:
+        types = _schema(connection, table, known)
+    except psycopg2.ProgrammingError as error:
+        raise unreadable(table, str(error).strip().splitlines()[0]) from None
+    return pa.schema([types.field(one.name).with_nullable(not one.whole) for one in known])
+
+
+def primary_key(connection: Connection, table: str) -> tuple[str, ...]:
+    """The columns of a table's primary key, or of its narrowest unique index over columns that are never NULL."""
+    known = {one.number: one for one in (_Column(*row) for row in _asked(connection, _COLUMNS, table))}
+    unique = [
+        _numbers(index.columns)[: index.width]
+        for index in (_Index(*row) for row in _asked(connection, _INDEXES, table))
+        if index.is_unique
+    ]
+    whole = [numbers for numbers in unique if all(number in known and known[number].whole for number in numbers)]
+    return tuple(known[number].name for number in min(whole, key=len, default=[]))
+
+
 def _described(connection: Connection, table: str, key: tuple[str, ...], columns: Sequence[str] | None) -> Described:
     known = {column.name: column for column in (_Column(*row) for row in _asked(connection, _COLUMNS, table))}
     wanted = [*key, *(columns if columns is not None else [name for name in known if name not in key])]

@@ -13,7 +13,7 @@ from etl.adapters.postgres import Connection
 from etl.errors import MasterUnavailable, MissingPart
 from etl.masters.pages.errors import ColumnMismatch
 
-_REMEDY = "create it, grant SELECT on it, or correct its name in warehouse/orders.toml"
+_REMEDY = "create it, grant SELECT on it, or correct its name in the pipeline's file"
 
 
 def copied(connection: Connection, table: str, query: sql.Composable, schema: pa.Schema) -> pa.Table:

@@ -4,7 +4,7 @@
     page     id >= 7 and id < 9                                 (region, code) >= (1, 'a') and (region, code) < (1, 'k')
 
 Text is ordered by its bytes, because the pages of a key are found here and not by the server. Where the column's own
-collation orders by bytes (C, POSIX, C.UTF-8 of Postgres itself), its index serves. Elsewhere every comparison says
+collation sorts by bytes (C, POSIX, C.UTF-8 of Postgres itself), its index serves. Elsewhere every comparison says
 COLLATE "C", which only an index made with it can serve: `create index on t (code collate "C")`.
 
 Values enter as quoted literals, many keys as one array literal: a statement has few parts, however many keys it has.

@@ -1,7 +1,7 @@
 """Master data straight from a Postgres table, through all three ports, every reader inside one snapshot.
 
     driver    with exported_snapshot(dsn) as snapshot:          holds the transaction open for the whole batch
-                  pinned = snapshot.pin("master.customers", ["customer_id"])
+                  pinned = snapshot.pin("shop.clients", ["client_id"])
                       │ travels with the plan: snapshot id, version, columns
     workers   with pinned.open() as master:                     one connection, inside that snapshot
                   master.lookup(keys)                           many keys per statement, through COPY

@@ -222,7 +222,7 @@ class _Column:
 Ask = Callable[..., Any]
 """A statement and its values → a reader of Arrow batches."""
 
-_REMEDY = "create it, grant SELECT on it, or correct its name in warehouse/orders.toml"
+_REMEDY = "create it, grant SELECT on it, or correct its name in the pipeline's file"
 
 
 def prune_change_log(dsn: str, table: str, position: Position) -> int:

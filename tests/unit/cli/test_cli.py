@@ -45,7 +45,7 @@ def test_a_taken_port_is_one_sentence_and_nothing_is_started(tmp_path: Path) -> 
 
 
 def test_an_unreachable_postgres_is_one_sentence_without_the_password(tmp_path: Path) -> None:
-    done = frontstage("run", home=tmp_path, FRONTSTAGE_POSTGRES_DSN="postgresql://me:hunter2@127.0.0.1:1/x")
+    done = frontstage("run", "orders", home=tmp_path, FRONTSTAGE_POSTGRES_DSN="postgresql://me:hunter2@127.0.0.1:1/x")
     assert done.returncode == 69
     assert "127.0.0.1:1" in one_sentence(done)
     assert "hunter2" not in done.stdout + done.stderr

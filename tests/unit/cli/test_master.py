@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,20 +12,31 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from etl.adapters import ledger, postgres
+from etl.adapters.ledger import Decision
 from etl.cli import app
 from etl.masters.maintenance import ReadDirectly, UnknownMaster
 from etl.masters.pages.errors import NothingPublished
 from etl.masters.pages.store import PageStore
-from etl.model import BatchCounts, BatchId
+from etl.model import BatchCounts
 from etl.samples import generate_master
+from etl.settings import PROJECT
 from tests.support.command import frontstage, one_sentence
 
 
+@pytest.fixture(scope="module")
+def orders_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that declares the pipeline of orders alone: masters of others are not in the test's database."""
+    folder = tmp_path_factory.mktemp("pipelines")
+    shutil.copy(PROJECT / "warehouse" / "pipelines" / "orders.toml", folder)
+    return folder
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, orders_only: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("FRONTSTAGE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("FRONTSTAGE_HOME", str(tmp_path))
+    monkeypatch.setenv("FRONTSTAGE_PIPELINES", str(orders_only))
     return tmp_path
 
 
@@ -93,7 +105,9 @@ def test_status_says_that_nothing_is_published_without_asking_a_database(home: P
 
 def test_status_shows_versions_overlays_age_and_who_has_pinned_what(home: Path, dsn: str) -> None:
     printed("master", "publish")
-    PageStore(home / "var" / "master" / "customer").pin("batch 12", datetime(2026, 1, 1, 10, tzinfo=UTC))
+    PageStore(home / "var" / "master" / "postgres.master.customers").pin(
+        "batch 12", datetime(2026, 1, 1, 10, tzinfo=UTC)
+    )
     touch(dsn, "delete from master.customers where customer_id <= 3")
     printed("master", "refresh")
     text = printed("master", "status", "customer")
@@ -106,7 +120,7 @@ def test_status_shows_versions_overlays_age_and_who_has_pinned_what(home: Path, 
 
 def test_a_damaged_store_is_shown_beside_the_others_and_is_a_failure(home: Path, dsn: str) -> None:
     printed("master", "publish")
-    (home / "var" / "master" / "customer" / "versions" / "00000001.json").write_text("{}")
+    (home / "var" / "master" / "postgres.master.customers" / "versions" / "00000001.json").write_text("{}")
     done = invoke("master", "status")
     assert done.exit_code == 1
     assert "manifest 00000001.json is damaged" in done.output
@@ -123,20 +137,21 @@ def test_an_unknown_master_is_refused_before_anything_is_started(home: Path, com
 def test_masters_that_are_read_directly_have_a_status_but_are_not_published(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FRONTSTAGE_MASTER_STORE", "postgres")
-    assert "read directly from postgres and nothing is published" in printed("master", "status")
-    assert json.loads(printed("master", "status", "--json")) == {"store": "postgres", "masters": []}
+    monkeypatch.setenv("FRONTSTAGE_MASTER_STORE", "direct")
+    assert "read directly where they are kept" in printed("master", "status")
+    assert json.loads(printed("master", "status", "--json")) == {"store": "direct", "masters": []}
     for command in ("publish", "refresh", "compact"):
         assert isinstance(invoke("master", command).exception, ReadDirectly)
     assert not list(home.iterdir())
 
 
 @pytest.mark.slow
-def test_mistakes_are_one_sentence_with_exit_codes_that_mean_something(tmp_path: Path) -> None:
-    done = frontstage("master", "publish", "clients", home=tmp_path)
+def test_mistakes_are_one_sentence_with_exit_codes_that_mean_something(tmp_path: Path, orders_only: Path) -> None:
+    declared = {"FRONTSTAGE_PIPELINES": str(orders_only)}
+    done = frontstage("master", "publish", "clients", home=tmp_path, **declared)
     assert done.returncode == 64
-    assert "'clients' is not a master; warehouse/orders.toml declares customer, product" in one_sentence(done)
-    done = frontstage("master", "publish", home=tmp_path, FRONTSTAGE_MASTER_STORE="delta")
+    assert "'clients' is not a master; the pipelines declare customer, product" in one_sentence(done)
+    done = frontstage("master", "publish", home=tmp_path, FRONTSTAGE_MASTER_STORE="direct")
     assert done.returncode == 78
     assert "FRONTSTAGE_MASTER_STORE=pages" in one_sentence(done)
     nowhere = "postgresql://me:hunter2@127.0.0.1:1/x"
@@ -174,14 +189,15 @@ def test_explain_shows_what_the_newest_batches_really_used(dsn: str) -> None:
         "tactics": {"inlj": 900, "meshjoin": 100}, "tuples": 1000, "front_hits": 750, "misses_capacity": 240,
         "misses_absent": 10, "pages": 12, "lookups": 130, "shed": 4, "state_bytes": 1,
     }  # fmt: skip
-    with ledger.writing(dsn, "test") as writer:
-        batch = BatchId.parse("1")
-        writer.ledger.staged(batch, "run", datetime.now(UTC), BatchCounts(), {"customer": 1})
-        writer.ledger.fared(batch, {"customer": engine})
+    with ledger.writing(dsn, "orders", "test") as writer:
+        now = datetime.now(UTC)
+        writer.ledger.fix(1, "run", now, [])
+        writer.ledger.decide(1, now, Decision((), BatchCounts(), {"customer": 1}, (), (), {}, {}), writer.epoch)
+        writer.ledger.record_joins(1, {"customer": engine})
     text = printed("explain", "--tuples", "100")
     assert "batch 1     1,000 tuples by inlj for 900, meshjoin for 100; 75.0% from the front stage" in text
     assert "130 keys looked up, 12 pages read, 4 deferred" in text
     plain = json.loads(printed("explain", "--tuples", "100", "--json"))
-    assert plain["batches"] == [{"batch": "1", "engine": {"customer": engine}}]
+    assert plain["batches"] == [{"batch": "1", "joins": {"customer": engine}}]
     assert plain["masters"][0]["prices_s"].keys() == {"inlj", "hybridjoin", "meshjoin"}
     assert plain["masters"][0]["memory"]["front_bytes"] == int(plain["budget_bytes"] * 0.75) // 2

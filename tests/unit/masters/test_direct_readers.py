@@ -17,6 +17,7 @@ from deltalake.schema import PrimitiveType
 
 from etl.adapters import postgres
 from etl.columnar.errors import KeyTypeUnsupported
+from etl.contract.model import Master
 from etl.enrich.batch import build, join_batch
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable, SettingsError
 from etl.masters.delta.reader import PinnedDelta, pin_delta
@@ -26,7 +27,6 @@ from etl.masters.direct import PostgresMasters
 from etl.masters.pages.errors import ColumnMismatch, RepublishNeeded
 from etl.masters.postgres.reader import PinnedTable, exported_snapshot
 from tests.support.delta_tables import commit, customers, logged, mark_deleted, write
-from warehouse.contract import Master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,7 +181,7 @@ def test_fences_found_once_serve_every_task_and_later_batches(dsn: str) -> None:
 
 def test_a_table_that_was_empty_is_joined_by_pages_once_it_has_rows(dsn: str) -> None:
     run(dsn, "create table direct.late (id bigint primary key, name text)")
-    masters = PostgresMasters(dsn, [Master("late", "direct.late", "id", ("name",))], 1_000)
+    masters = PostgresMasters(dsn, [Master("late", "postgres", "direct.late", (("id", "id"),), ("name",))], 1_000)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with masters.pinned("batch 1", now, print) as (empty,), empty.open() as ports:
         assert ports.page_count() == 0
@@ -198,7 +198,7 @@ def test_rows_of_another_database_or_with_other_columns_have_another_name(dsn: s
     now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def rows_id(at: str, *columns: str) -> str:
-        masters = PostgresMasters(at, [Master("people", "direct.people", "id", columns)], 1_000)
+        masters = PostgresMasters(at, [Master("people", "postgres", "direct.people", (("id", "id"),), columns)], 1_000)
         with masters.pinned("batch", now, print) as (pinned,):
             return pinned.rows_id.replace(f":{pinned.version} ", " ")
 

@@ -12,22 +12,23 @@ import pytest
 
 from etl import settings as configuration
 from etl.adapters import postgres
+from etl.contract.load import load_all
+from etl.contract.model import Master
 from etl.enrich.build import build
 from etl.enrich.planning.auto import AutoTactic
 from etl.enrich.spec import JoinSpec
 from etl.masters import explanation, maintenance
 from etl.masters.front_stage.keeper import divided
 from etl.masters.maintenance import ReadDirectly, UnknownMaster
-from etl.masters.masters import page_store
+from etl.masters.masters import page_store, store_name
 from etl.masters.pages.store import PageStore
 from etl.masters.status import status
 from etl.masters.wiring import masters_of
-from etl.settings import Settings
-from etl.spark.enrich import EnrichPlan
-from warehouse import contract
-from warehouse.contract import Master
+from etl.pipeline.enrich import EnrichPlan
+from etl.settings import PROJECT, Settings
 
-CUSTOMER, PRODUCT = contract.load().masters
+PIPELINES = PROJECT / "warehouse" / "pipelines"
+CUSTOMER, PRODUCT = load_all(PIPELINES, PROJECT).pipelines[0].masters
 CUSTOMERS = """
 insert into master.customers
 select n, 'c' || n, 'street', 'nation', 'region', 'gold', '123', n / 4.0, now() from generate_series(1, 3000) n
@@ -53,7 +54,7 @@ def log_size(dsn: str) -> int:
 
 
 def store(own: Settings, master: Master = CUSTOMER) -> PageStore:
-    return page_store(own.master_pages / master.name)
+    return page_store(own.master_pages / store_name(master))
 
 
 def quiet(_: str) -> None:
@@ -170,7 +171,7 @@ def test_a_position_that_is_not_of_this_history_prunes_nothing(
 
 
 def test_a_log_that_nobody_here_reads_does_not_grow_for_ever(own: Settings, database: str) -> None:
-    direct = own.model_copy(update={"master_store": "postgres"})
+    direct = own.model_copy(update={"master_store": "direct"})
     run(database, "update master.change_log set changed_at = now() - interval '25 hours'")
     run(database, "update master.customers set name = 'new' where customer_id <= 5")
     assert maintenance.prune(direct, database, CUSTOMER, datetime.now(UTC)) == 3000
@@ -197,7 +198,7 @@ def test_a_master_stands_with_its_versions_pins_and_overlays(own: Settings, data
 
 def test_a_damaged_manifest_is_part_of_the_status(own: Settings, database: str) -> None:
     maintenance.publish(own, database, CUSTOMER)
-    (own.master_pages / CUSTOMER.name / "versions" / "00000001.json").write_text("{}")
+    (own.master_pages / store_name(CUSTOMER) / "versions" / "00000001.json").write_text("{}")
     assert "manifest 00000001.json is damaged" in str(status(own, CUSTOMER, NOW).trouble)
 
 
@@ -210,8 +211,8 @@ def test_an_unknown_master_is_refused_with_the_names_there_are() -> None:
 
 @pytest.mark.parametrize("work", ["publish", "refresh", "compact"])
 def test_nothing_is_published_where_masters_are_read_directly(own: Settings, work: str) -> None:
-    direct = own.model_copy(update={"master_store": "postgres"})
-    with pytest.raises(ReadDirectly, match="read directly from postgres"):
+    direct = own.model_copy(update={"master_store": "direct"})
+    with pytest.raises(ReadDirectly, match="read directly where they are kept"):
         maintenance.run(direct, lambda: "", work, "customer", quiet)
     assert not own.master_pages.exists()
 

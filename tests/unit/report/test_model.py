@@ -28,16 +28,16 @@ def test_the_json_states_what_a_program_would_otherwise_have_to_derive() -> None
     assert result["joins"][0]["hit_ratio"] == pytest.approx(3301 / 3585)
 
 
-def test_totals_are_balanced_only_when_every_order_is_in_exactly_one_place() -> None:
+def test_totals_are_balanced_only_when_every_event_is_in_exactly_one_place() -> None:
     places = {"fact": 5, "quarantine": 3, "backlog_open": 1, "duplicates": 1}
-    assert Totals(orders_landed=10, **places).balanced
-    assert Totals(orders_landed=11, **places).missing == 1
-    assert not Totals(orders_landed=11, **places).balanced
-    assert Totals(orders_landed=9, **places).missing == -1
+    assert Totals(events_landed=10, **places).balanced
+    assert Totals(events_landed=11, **places).missing == 1
+    assert not Totals(events_landed=11, **places).balanced
+    assert Totals(events_landed=9, **places).missing == -1
 
 
-def test_open_unmatched_and_shed_orders_are_not_counted_again_beside_the_backlog() -> None:
-    assert Totals(orders_landed=7, fact=2, backlog_open=5, unmatched_open=4, shed_open=1).balanced
+def test_open_unmatched_and_shed_events_are_not_counted_again_beside_the_backlog() -> None:
+    assert Totals(events_landed=7, fact=2, backlog_open=5, unmatched_open=4, shed_open=1).balanced
 
 
 def test_nothing_probed_is_no_hit_ratio_rather_than_zero() -> None:

@@ -75,25 +75,25 @@ def test_the_page_links_to_data_docs_the_json_and_the_list() -> None:
 
 def test_a_balanced_report_shows_its_sum() -> None:
     text = Reader(page.render(samples.loaded())).text
-    assert "Every order is in exactly one place" in text
+    assert "Every event is in exactly one place" in text
     assert "200,000 landed since the beginning = 193,214 fact + 4,102 quarantine + 123 backlog + 2,561 dup" in text
 
 
 @pytest.mark.parametrize(
-    ("orders", "said"),
-    [(12, "12 orders are nowhere"), (1, "1 order is nowhere"), (-3, "3 orders are in more than one place")],
+    ("events", "said"),
+    [(12, "12 events are nowhere"), (1, "1 event is nowhere"), (-3, "3 events are in more than one place")],
 )
-def test_an_unbalanced_report_says_so_instead(orders: int, said: str) -> None:
-    text = Reader(page.render(samples.unbalanced(orders))).text
+def test_an_unbalanced_report_says_so_instead(events: int, said: str) -> None:
+    text = Reader(page.render(samples.unbalanced(events))).text
     assert said in text
     assert "not balanced" in text
     assert "≠" in text
-    assert "Every order is in exactly one place" not in text
+    assert "Every event is in exactly one place" not in text
 
 
 def test_an_empty_landing_is_told_plainly() -> None:
     text = Reader(page.render(samples.empty())).text
-    for said in ("No new orders", "Nothing was quarantined", "No order was joined", "The gate did not run"):
+    for said in ("No new events", "Nothing was quarantined", "No event was joined", "The gate did not run"):
         assert said in text
 
 
@@ -113,7 +113,7 @@ def test_a_report_with_nothing_in_it_at_all_still_has_a_page() -> None:
 
 def test_a_held_batch_names_the_failed_expectations_first() -> None:
     text = Reader(page.render(samples.held())).text
-    assert "6 expectations on the accepted orders, 2 failed." in text
+    assert "6 expectations on the accepted events, 2 failed." in text
     assert text.index("expect column values to be between") < text.index("expect column values to not be null")
 
 
@@ -142,7 +142,7 @@ def test_batches_without_a_hit_ratio_leave_a_gap_and_not_an_error() -> None:
 
 
 def test_large_totals_are_written_in_full() -> None:
-    totals = Totals(orders_landed=12_345_678_901, fact=12_345_678_901)
+    totals = Totals(events_landed=12_345_678_901, fact=12_345_678_901)
     assert "12,345,678,901 fact" in page.render(samples.loaded().model_copy(update={"totals": totals}))
 
 

@@ -19,9 +19,9 @@ from etl.samples import (
     OrderStream,
     Tally,
     generate_orders,
-    live,
     order_waves,
 )
+from etl.samples.live import live
 
 START = datetime(2026, 11, 16, 10, tzinfo=UTC)
 CONFIG = OrderConfig(seed=2, customers=500, products=100)

@@ -26,7 +26,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    return load(var=tmp_path / "var", landing=tmp_path / "landing", jars=jars, airflow_port=port, disk_free_bytes=0)
+    return load(var=tmp_path / "var", jars=jars, airflow_port=port, disk_free_bytes=0)
 
 
 def found(settings: Settings) -> dict[str, Check]:
@@ -40,7 +40,7 @@ def wrong(settings: Settings) -> dict[str, str]:
 def test_on_a_fit_machine_every_line_is_green(settings: Settings) -> None:
     assert wrong(settings) == {}
     assert list(found(settings)) == [
-        "settings", "Python", "Java", "jars", "disk", "var", "landing", "ports", "Postgres",
+        "settings", "Python", "Java", "jars", "disk", "var", "ports", "Postgres",
     ]  # fmt: skip
     assert "PostgreSQL) 18" in found(settings)["Postgres"].sentence
 
@@ -69,12 +69,12 @@ def test_all_that_is_wrong_is_said_at_once(settings: Settings, monkeypatch: pyte
         bad = settings.model_copy(
             update={
                 "disk_free_bytes": 2**60,
-                "landing": tmp_path / "file" / "landing",
+                "var": tmp_path / "file" / "var",
                 "postgres_dsn": SecretStr("postgresql://me:pass-word@127.0.0.1:1/shop"),
             }
         )
         sentences = wrong(bad)
-    assert set(sentences) == {"Java", "disk", "landing", "ports", "Postgres"}
+    assert set(sentences) == {"Java", "disk", "var", "ports", "Postgres"}
     assert f"port {settings.airflow_port} " in sentences["ports"]
     assert not any("pass-word" in sentence for sentence in sentences.values())
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etl.columnar.keys import encode
+from etl.contract.model import Master
 from etl.enrich.batch import build, join_batch
 from etl.enrich.front_stage.frequencies import FrequencyCollector, KeyFrequencies, total
 from etl.enrich.front_stage.shared import HotRows, SharedFrontStage
@@ -22,9 +23,8 @@ from etl.masters.masters import pinned_pages
 from etl.masters.memory import MemoryMaster
 from etl.masters.pages.compact import compact
 from etl.masters.pages.store import PageStore
-from etl.spark.engine_notes import MasterNotes
+from etl.pipeline.join_notes import MasterNotes
 from tests.support.master_pages import SCHEMA, publish, refresh, table
-from warehouse.contract import Master
 
 CONFIG = FrontStageConfig(200_000)
 
@@ -173,7 +173,9 @@ EVERY = tuple(SCHEMA.names[1:])
 def ready(
     keeper: FrontStageKeeper, store: PageStore, version: int | None = None, columns: tuple[str, ...] = EVERY
 ) -> HotRows | None:
-    pinned = pinned_pages(store, Master("master", "master", "id", columns), version or store.current() or 0)
+    pinned = pinned_pages(
+        store, Master("master", "postgres", "master", (("id", "id"),), columns), version or store.current() or 0
+    )
     with pinned.open() as view:
         path = keeper.ready(view, pinned.rows_id, pinned.schema)
     if path is None:

@@ -1,0 +1,126 @@
+"""Delta tables through their log: tasks write Parquet files, a commit adds them, once per batch.
+
+    table/                                  create   schema, as a pipeline's file declares it
+      part-<batch>-<try>-<task>.parquet     add      one log entry with the transaction (application, batch)
+      _delta_log/
+
+`add` asks for the application's newest transaction first, under the writer's lock: delta-rs records transactions but
+does not refuse a repeated one. Handles are kept and brought up to date from the newest entries alone, so that a batch
+does not read the log's history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import TableNotFoundError
+from deltalake.transaction import AddAction, PostCommitHookProperties
+
+from etl.adapters.ledger import DataFile
+from etl.errors import TerminalError
+
+_CONFIGURATION: Mapping[str, str | None] = {
+    "delta.checkpointInterval": "50",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+    "delta.enableChangeDataFeed": "false",
+}
+
+
+class FilesMissing(TerminalError):
+    """Files that a decision names are gone."""
+
+    def __init__(self, table: str, batch: int, files: Sequence[str]) -> None:
+        super().__init__(table, batch, tuple(files))
+        self.table, self.batch, self.files = table, batch, tuple(files)
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.batch} was decided, but {len(self.files)} of its files are missing in {self.table} "
+            f"({', '.join(self.files[:3])}); restore the warehouse and the ledger from the same time"
+        )
+
+
+class DeltaLog:
+    """The Delta tables of one pipeline, under one folder. Kept by the process that writes."""
+
+    def __init__(self, root: Path, application: str) -> None:
+        self.root, self.application = root, application
+        self._open: dict[str, DeltaTable] = {}
+
+    def folder(self, table: str) -> Path:
+        return self.root / table
+
+    def table(self, table: str) -> DeltaTable:
+        """The table as it is now."""
+        known = self._open.get(table)
+        if known is None:
+            known = self._open[table] = DeltaTable(str(self.folder(table)))
+        else:
+            known.update_incremental()
+        return known
+
+    def forget(self) -> None:
+        """Open every table anew: somebody may have put other files in their place."""
+        self._open.clear()
+
+    def create(self, table: str, schema: pa.Schema) -> None:
+        """Make the table, or add the columns that are new in its declaration."""
+        try:
+            existing = self.table(table)
+        except TableNotFoundError:
+            self.folder(table).mkdir(parents=True, exist_ok=True)
+            uri = str(self.folder(table))
+            self._open[table] = DeltaTable.create(uri, _nullable(schema), configuration=_CONFIGURATION)
+            return
+        have = {field.name for field in existing.schema().fields}
+        missing = pa.schema([field for field in _nullable(schema) if field.name not in have])
+        if len(missing):
+            existing.alter.add_columns(Schema.from_arrow(missing).fields)
+
+    def newest_batch(self, table: str) -> int:
+        """The newest batch that this table holds; 0 when it holds none."""
+        return int(self.table(table).transaction_version(self.application) or 0)
+
+    def add(self, table: str, files: Sequence[DataFile], batch: int) -> bool:
+        """Make a batch's files part of the table; False when they are already."""
+        handle = self.table(table)
+        if (handle.transaction_version(self.application) or 0) >= batch:
+            return False
+        gone = [one.path for one in files if not self._is_whole(one)]
+        if gone:
+            raise FilesMissing(table, batch, gone)
+        handle.create_write_transaction(
+            [self._action(one) for one in files],
+            mode="append",
+            schema=handle.schema(),
+            commit_properties=CommitProperties(
+                custom_metadata={"batch": str(batch)},
+                app_transactions=[Transaction(self.application, batch)],
+            ),
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
+        )
+        return True
+
+    def _is_whole(self, file: DataFile) -> bool:
+        try:
+            return (self.folder(file.table) / file.path).stat().st_size == file.bytes
+        except FileNotFoundError:
+            return False
+
+    def _action(self, file: DataFile) -> AddAction:
+        modified_ms = int((self.folder(file.table) / file.path).stat().st_mtime * 1000)
+        return AddAction(file.path, file.bytes, {}, modified_ms, True, file.stats)
+
+    def rows(self, table: str) -> int:
+        """How many rows the table has, from the statistics in its log."""
+        actions: Any = pa.table(self.table(table).get_add_actions(flatten=True))
+        return int(pa.compute.sum(actions.column("num_records")).as_py() or 0) if actions.num_rows else 0
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])

@@ -1,0 +1,47 @@
+"""Files that are on disk before anybody relies on them: content synced, put in place by rename, folder synced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+
+def write_durably(path: Path, content: bytes | pa.Buffer) -> None:
+    """Put `content` in place whole; when this returns, a power cut does not undo it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_files(paths: Iterable[Path]) -> None:
+    """Sync files that somebody wrote, and the folders that name them."""
+    folders = set()
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        folders.add(path.parent)
+    for folder in folders:
+        sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Sync the names in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,285 @@
+"""The landing folder: which bytes of which files a batch reads, fixed before anything is read.
+
+    folder ── scan ──▶ LandedFile ── what earlier batches consumed ──▶ Slice(file, first, last) ── fixed in the ledger
+    task   ── SliceReader: the same inode, complete lines, content hash; a file that changes meanwhile is `changed`
+    loaded ── put_away: files that are consumed to their end and quiet move to the archive
+
+A name may hold any bytes a file system allows and is never interpreted. Text files are consumed up to their last line
+end; the rest follows when the line is complete or the file has been quiet for `settle`. A file that grew is read on
+from where it ended, if what was read before still has its hash; any other file under a used name is a new file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from etl.contract.model import Format
+
+SETTLE = timedelta(seconds=10)
+"""How long a file must not have changed before its last, unterminated line counts as complete."""
+QUIET = timedelta(seconds=60)
+"""How long a consumed file stays where it is: its writer may not be done with it."""
+
+_SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
+_BLOCK = 4 * 2**20
+_HIDDEN = (b".", b"_")
+
+
+@dataclass(frozen=True, slots=True)
+class LandedFile:
+    """A file as it was seen. `name` is what the file system calls it, byte for byte."""
+
+    name: bytes
+    size: int
+    modified_ns: int
+    inode: int
+
+    @property
+    def label(self) -> str:
+        """The name for people and tables: always valid text."""
+        return self.name.decode("utf-8", "backslashreplace")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Bytes `first` to `last` (exclusive) of one file; `ordinal` is its place among the batch's slices."""
+
+    ordinal: int
+    file: LandedFile
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """What earlier batches read of a name: the file, how far, and the hash of every part in order."""
+
+    inode: int
+    size: int
+    modified_ns: int
+    parts: tuple[tuple[int, int, str], ...]  # first, last, digest
+
+    @property
+    def end(self) -> int:
+        return max((last for _, last, _ in self.parts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one batch takes; what is beyond waits its turn."""
+
+    batch_bytes: int = 256 * 2**20
+    files: int = 5_000
+    slice_bytes: int = 16 * 2**20
+
+
+def scan(folder: Path, format: Format) -> list[LandedFile]:
+    """The files that have landed, oldest first. Links, folders and hidden names are not events."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    with os.scandir(os.fsencode(folder)) as entries:
+        for entry in entries:
+            if not entry.name.endswith(_SUFFIX[format]) or entry.name.startswith(_HIDDEN):
+                continue
+            try:
+                seen = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(seen.st_mode) and seen.st_size:
+                found.append(LandedFile(entry.name, seen.st_size, seen.st_mtime_ns, seen.st_ino))
+    return sorted(found, key=lambda file: (file.modified_ns, file.name))
+
+
+def fix_slices(
+    folder: Path,
+    files: Iterable[LandedFile],
+    consumed: Mapping[bytes, Consumed],
+    format: Format,
+    now: datetime,
+    limits: Limits,
+) -> tuple[Slice, ...]:
+    """What the next batch reads: of every file what no batch has read yet, until the limits are reached."""
+    slices: list[Slice] = []
+    total = taken = 0
+    for file in files:
+        if total >= limits.batch_bytes or taken >= limits.files:
+            break
+        try:
+            first, last = _unread(folder, file, consumed.get(file.name), format, now)
+        except FileNotFoundError:
+            continue
+        if first >= last:
+            continue
+        last = last if format == "parquet" else _cut(folder, file, first, last, limits.batch_bytes - total)
+        for start, end in _split(folder, file, first, last, format, limits.slice_bytes):
+            slices.append(Slice(len(slices), file, start, end))
+        total, taken = total + last - first, taken + 1
+    return tuple(slices)
+
+
+def _unread(folder: Path, file: LandedFile, before: Consumed | None, format: Format, now: datetime) -> tuple[int, int]:
+    if before is not None and (before.inode, before.size, before.modified_ns) == _identity(file):
+        first = before.end  # nothing has touched it since
+    else:
+        first = _consumed_end(folder, file, before) if before is not None else 0
+    quiet = now.timestamp() - file.modified_ns / 1e9 >= SETTLE.total_seconds()
+    if format == "parquet":
+        return (0, file.size) if first == 0 and (quiet or _has_footer(folder, file)) else (0, 0)
+    return first, file.size if quiet else _last_line_end(folder, file, first)
+
+
+def _identity(file: LandedFile) -> tuple[int, int, int]:
+    return file.inode, file.size, file.modified_ns
+
+
+def _consumed_end(folder: Path, file: LandedFile, before: Consumed) -> int:
+    """How far a file was read that has changed since: to its old end if it only grew, else not at all."""
+    if file.inode != before.inode or file.size < before.end:
+        return 0
+    with _Opened(folder, file.name) as descriptor:
+        unchanged = all(_digest(descriptor, first, last) == digest for first, last, digest in before.parts)
+    return before.end if unchanged else 0
+
+
+def _last_line_end(folder: Path, file: LandedFile, first: int) -> int:
+    with _Opened(folder, file.name) as descriptor:
+        end = file.size
+        while end > first:
+            start = max(first, end - _BLOCK)
+            found = os.pread(descriptor, end - start, start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+    return first
+
+
+def _has_footer(folder: Path, file: LandedFile) -> bool:
+    with _Opened(folder, file.name) as descriptor:
+        return os.pread(descriptor, 4, max(0, file.size - 4)) == b"PAR1"
+
+
+def _cut(folder: Path, file: LandedFile, first: int, last: int, room: int) -> int:
+    """The end of a part that fits into the batch, at a line end."""
+    return last if last - first <= room else min(last, _line_end_after(folder, file, first + room, last))
+
+
+def _split(
+    folder: Path, file: LandedFile, first: int, last: int, format: Format, slice_bytes: int
+) -> Iterator[tuple[int, int]]:
+    while format != "parquet" and last - first > slice_bytes * 3 // 2:
+        end = _line_end_after(folder, file, first + slice_bytes, last)
+        yield first, end
+        first = end
+    if last > first:
+        yield first, last
+
+
+def _line_end_after(folder: Path, file: LandedFile, position: int, last: int) -> int:
+    with _Opened(folder, file.name) as descriptor:
+        while position < last:
+            block = os.pread(descriptor, min(_BLOCK, last - position), position)
+            found = block.find(b"\n")
+            if found >= 0:
+                return position + found + 1
+            if not block:
+                break
+            position += len(block)
+    return last
+
+
+class _Opened:
+    """A descriptor of a landed file that is closed at the end. Links are not followed."""
+
+    def __init__(self, folder: Path, name: bytes) -> None:
+        self._path = os.path.join(os.fsencode(folder), name)  # noqa: PTH118 - names are bytes
+
+    def __enter__(self) -> int:
+        self._descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
+def _digest(descriptor: int, first: int, last: int) -> str:
+    hashed = hashlib.blake2b(digest_size=16)
+    while first < last:
+        block = os.pread(descriptor, min(_BLOCK, last - first), first)
+        if not block:
+            return "truncated"
+        hashed.update(block)
+        first += len(block)
+    return hashed.hexdigest()
+
+
+class SliceReader:
+    """Reads one slice block by block; afterwards `digest` is its hash, or `changed` says that it must not count."""
+
+    def __init__(self, folder: Path, slice: Slice) -> None:
+        self._folder, self._slice = folder, slice
+        self.digest, self.changed = "", False
+
+    def header(self) -> bytes:
+        """The file's first line, for formats that name their columns there."""
+        with _Opened(self._folder, self._slice.file.name) as descriptor:
+            return os.pread(descriptor, 65_536, 0).split(b"\n", 1)[0]
+
+    def blocks(self) -> Iterator[bytes]:
+        """The slice's bytes, in order."""
+        one = self._slice
+        try:
+            with _Opened(self._folder, one.file.name) as descriptor:
+                if not self._as_fixed(descriptor):
+                    self.changed = True
+                    return
+                before, hashed, at = os.fstat(descriptor), hashlib.blake2b(digest_size=16), one.first
+                while at < one.last and (block := os.pread(descriptor, min(_BLOCK, one.last - at), at)):
+                    hashed.update(block)
+                    at += len(block)
+                    yield block
+                self.digest = hashed.hexdigest()
+                after = os.fstat(descriptor)
+                touched = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
+                self.changed = at < one.last or (touched and _digest(descriptor, one.first, one.last) != self.digest)
+        except FileNotFoundError:
+            self.changed = True
+
+    def _as_fixed(self, descriptor: int) -> bool:
+        """Whether this is the file that was fixed, or one that only grew behind a line end."""
+        one, seen = self._slice, os.fstat(descriptor)
+        if seen.st_ino != one.file.inode or seen.st_size < one.last:
+            return False
+        if (seen.st_size, seen.st_mtime_ns) == (one.file.size, one.file.modified_ns):
+            return True
+        return os.pread(descriptor, 1, one.last - 1) == b"\n"
+
+
+def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], now: datetime) -> list[bytes]:
+    """Move files that are consumed to their end and have been quiet into the archive; gives their names."""
+    moved = []
+    for name, known in consumed.items():
+        path = os.path.join(os.fsencode(folder), name)  # noqa: PTH118 - names are bytes
+        try:
+            seen = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        unchanged = (seen.st_ino, seen.st_size, seen.st_mtime_ns) == (known.inode, known.size, known.modified_ns)
+        if unchanged and known.end >= known.size and now.timestamp() - seen.st_mtime >= QUIET.total_seconds():
+            archive.mkdir(parents=True, exist_ok=True)
+            os.rename(path, _free_name(archive, name))  # noqa: PTH104
+            moved.append(name)
+    return moved
+
+
+def _free_name(archive: Path, name: bytes) -> bytes:
+    target, count = os.path.join(os.fsencode(archive), name), 0  # noqa: PTH118
+    while os.path.lexists(target):
+        count += 1
+        target = os.path.join(os.fsencode(archive), b"%s~%d" % (name, count))  # noqa: PTH118
+    return target

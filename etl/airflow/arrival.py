@@ -1,0 +1,114 @@
+"""An asset watcher that sees events arrive: it fires when a run of the pipeline would find something to do, only then.
+
+    landing folder ── listed twice a second ── changed, or some time has passed? ──▶ look (etl.pipeline.arrival)
+         due? ── nothing has happened since the last event? wait longer ──▶ event ──▶ a run of the DAG
+
+What is due comes from the folder and the ledger and not from memory, so a restart of the triggerer changes nothing. An
+event whose run has changed nothing in the ledger (it failed, or the DAG cannot start one) is repeated at growing
+intervals, so that a fault costs a failed run a minute and heals by itself when its cause is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from etl.contract.model import Pipeline
+from etl.errors import FrontstageError
+from etl.pipeline.arrival import Arrival, Mark, WatchedMaster
+
+_AGAIN_S = 5.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 10.0, 60.0
+
+log = structlog.get_logger("arrival")
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Lets an event pass at once when something has happened since the last, else after a pause that doubles."""
+
+    mark: Mark | None = None
+    until: float = 0.0
+    pause_s: float = _FIRST_PAUSE_S
+
+    def allow(self, mark: Mark, now: float) -> bool:
+        if mark == self.mark and now < self.until:
+            return False
+        self.pause_s = min(2 * self.pause_s, _LONGEST_PAUSE_S) if mark == self.mark else _FIRST_PAUSE_S
+        self.mark, self.until = mark, now + self.pause_s
+        return True
+
+
+class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not followed by mypy
+    """Fires when a pipeline has something to do. All it needs is in its arguments: other arguments, another trigger."""
+
+    def __init__(
+        self,
+        pipeline: str,
+        landing: str,
+        format: str,
+        grace_s: float,
+        masters: Sequence[Sequence[str | None]] = (),
+        poll_s: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.arguments: dict[str, Any] = {
+            "pipeline": pipeline,
+            "landing": landing,
+            "format": format,
+            "grace_s": grace_s,
+            "masters": [list(one) for one in masters],
+            "poll_s": poll_s,
+        }
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> ArrivalTrigger:
+        """The trigger of a declared pipeline."""
+        source = pipeline.stream.source
+        watched = [WatchedMaster.of(one) for one in pipeline.masters]
+        masters = [(one.name, one.store, one.table) for one in watched]
+        return cls(pipeline.name, str(source.landing), source.format, pipeline.grace.total_seconds(), masters)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__qualname__}", self.arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        arrival = await asyncio.to_thread(self._arrival)
+        loop, repeats = asyncio.get_running_loop(), Repeats()
+        seen: object = None
+        ask_at = 0.0
+        while True:
+            try:
+                listing = await asyncio.to_thread(arrival.listing)
+                if listing != seen or loop.time() >= ask_at:
+                    look = await asyncio.to_thread(arrival.look, listing, datetime.now(UTC))
+                    # A batch under way ends soon, and then every moment counts.
+                    seen, ask_at = listing, loop.time() + (0.0 if look.under_way else _AGAIN_S)
+                    if look.due and repeats.allow(look.mark, loop.time()):
+                        yield TriggerEvent({"pipeline": arrival.pipeline, "files": len(listing)})
+            except (FrontstageError, OSError) as error:  # a trigger that ends is not started again
+                log.warning("cannot look for events", pipeline=arrival.pipeline, reason=str(error))
+                ask_at = loop.time() + _AGAIN_S
+            await asyncio.sleep(self.arguments["poll_s"])
+
+    def _arrival(self) -> Arrival:
+        from etl.settings import load
+        from etl.stack import postgres
+
+        own, given = load(), self.arguments
+        return Arrival(
+            pipeline=given["pipeline"],
+            landing=Path(given["landing"]),
+            format=given["format"],
+            dsn=lambda: postgres.dsn(own),
+            grace=timedelta(seconds=given["grace_s"]),
+            pages=own.master_pages if own.master_store == "pages" else None,
+            masters=tuple(WatchedMaster(*one) for one in given["masters"]),
+        )

@@ -1,0 +1,133 @@
+"""The DAG of one pipeline: one run is one micro-batch. What runs when, nothing else; the work is in `etl.pipeline`.
+
+micro_batch ─▶ report        (nothing to do: both are skipped)
+
+`micro_batch` goes from landing to mart in one call of the resident driver, because a task of Airflow costs more than a
+step (ADR 24); its log shows the steps. A batch that the audit holds fails it, and `report` writes the page that says
+why; the form `release` lets that batch pass. One `micro_batch` runs at a time; a run that events start need not wait
+for the report of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from etl.airflow.arrival import ArrivalTrigger
+from etl.contract.errors import PipelineFileError
+from etl.contract.model import Pipeline
+from etl.model import Operation
+
+RETRIES = {"retries": 4, "retry_delay": timedelta(seconds=5), "retry_exponential_backoff": True, "owner": "frontstage"}
+RELEASE = Param(None, type=["null", "integer"], minimum=1, title="Release a held batch", description="Such as 12")
+START = datetime(2026, 1, 1)
+
+
+def arrivals(pipeline: Pipeline) -> Asset:
+    """What the DAG waits for: events in the landing folder."""
+    watcher = AssetWatcher(f"{pipeline.name}-arrivals", trigger=ArrivalTrigger.of(pipeline))
+    return Asset(f"{pipeline.name}-arrivals", watchers=[watcher])
+
+
+def tables(pipeline: Pipeline) -> list[Asset]:
+    """The tables that a run writes: downstream DAGs can be scheduled on them."""
+    marts = [Asset(f"{pipeline.name}-mart-{table.name}") for table in pipeline.mart]
+    return [Asset(f"{pipeline.name}-{table}") for table in ("fact", "quarantine", "backlog")] + marts
+
+
+def schedule_of(pipeline: Pipeline, override: str | None) -> str | Sequence[Asset] | None:
+    """When the DAG runs: the file's schedule, or the one that the settings put in its place."""
+    wanted = override or pipeline.schedule
+    if wanted == "on_arrival":
+        return [arrivals(pipeline)]
+    return None if wanted == "none" else wanted
+
+
+def run_step(step: Operation, pipeline: str, batch: int | None = None, release: int | None = None) -> dict[str, Any]:
+    """Run one step of this run; a terminal error fails the task for good, any other is retried."""
+    from etl import settings
+    from etl.errors import TerminalError
+    from etl.spark.runner.client import run_step as ask
+    from etl.stack import postgres
+
+    own, run_id = settings.load(), get_current_context()["run_id"]
+    try:
+        return ask(own, lambda: postgres.dsn(own), step, pipeline, run_id, batch=batch, release=release)
+    except TerminalError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
+    """The DAG of a declared pipeline."""
+    name, written = pipeline.name, tables(pipeline)
+
+    @dag(
+        dag_id=name,
+        schedule=schedule_of(pipeline, override),
+        start_date=START,
+        catchup=False,
+        max_active_runs=2 if (override or pipeline.schedule) == "on_arrival" else 1,
+        default_args=RETRIES,
+        dagrun_timeout=timedelta(minutes=30),
+        tags=["frontstage", "pipeline"],
+        description=f"One micro-batch of {name}: from landing to mart",
+        doc_md=__doc__,
+        params={"release": RELEASE},
+    )
+    def flow() -> None:
+        @task(outlets=written, max_active_tis_per_dag=1)
+        def micro_batch() -> Any:
+            """Read what has landed, join it with master data, decide, audit, publish; a failed audit holds it."""
+            result = run_step("micro_batch", name, release=get_current_context()["params"]["release"])
+            if result["batch"] is None:
+                raise AirflowSkipException("nothing to do")
+            for table in written:
+                yield Metadata(table, extra=_extra(result))
+            return result
+
+        @task(trigger_rule="none_skipped")
+        def report(loaded: dict[str, Any] | None) -> dict[str, Any]:
+            """Write the run report, also of a batch that is held; such a run has failed."""
+            result = run_step("report", name, None if loaded is None else loaded["batch"])
+            if result["batch"] is None:
+                raise AirflowFailException("no batch was decided; the log of micro_batch says why")
+            if result["state"] != "loaded":
+                raise AirflowFailException(f"batch {result['batch']} is {result['state']}; see {result['report']}")
+            return result
+
+        report(micro_batch())
+
+    return flow()
+
+
+def _extra(result: dict[str, Any]) -> dict[str, Any]:
+    """What an asset event tells: batch, counts, master versions."""
+    wanted = ("pipeline", "batch", "lines", "accepted", "quarantined", "duplicates", "backlog_added", "master_versions")
+    return {name: result[name] for name in wanted if name in result}
+
+
+def broken_dag(error: PipelineFileError) -> DAG:
+    """A DAG in the place of one whose file cannot be read: it says why, and so do its runs."""
+
+    @dag(
+        dag_id=error.file.removesuffix(".toml"),
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        tags=["frontstage", "broken"],
+        description=str(error)[:500],
+        doc_md=f"This pipeline's file cannot be used:\n\n> {error}",
+    )
+    def broken() -> None:
+        @task(retries=0)
+        def correct_the_file() -> None:
+            """Fails with the file's first mistake."""
+            raise AirflowFailException(str(error))
+
+        correct_the_file()
+
+    return broken()

@@ -1,0 +1,49 @@
+"""When a front stage learns: as often as a tenth of the batches' own time pays for, and at once while it is new.
+
+    batch ── frequencies ──▶ gathered ──┐
+    batch ── its seconds ── a tenth ──▶ balance ── covers what learning cost last ──▶ learn from all that was gathered
+
+What is gathered is bounded in keys, so a round costs about the same however many batches it sums up. A new front stage
+starts with credit: its first rounds are worth most (ADR 25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from etl.enrich.front_stage.frequencies import KeyFrequencies, total
+
+SHARE = 0.1
+CREDIT_S = 2.0
+
+
+@dataclass(slots=True)
+class LearningAccount:
+    """One per front stage."""
+
+    share: float = SHARE
+    balance_s: float = CREDIT_S
+    cost_s: float = 0.0  # of the last round
+    spent_s: float = 0.0
+    _gathered: list[KeyFrequencies] = field(default_factory=list)
+
+    def earn(self, batch_s: float) -> None:
+        """A batch has taken so long."""
+        self.balance_s = min(CREDIT_S, self.balance_s + self.share * batch_s)
+
+    def gather(self, frequencies: KeyFrequencies) -> KeyFrequencies | None:
+        """Add what a batch wanted; gives everything gathered when it is time to learn, else None."""
+        self._gathered.append(frequencies)
+        if self.balance_s < self.cost_s:
+            if len(self._gathered) > 8:
+                self._gathered = [total(self._gathered)]
+            return None
+        due, self._gathered = total(self._gathered), []
+        return due
+
+    def spend(self, clock: Callable[[], float], began: float) -> None:
+        """A round that began at `began` is over."""
+        self.cost_s = clock() - began
+        self.spent_s += self.cost_s
+        self.balance_s -= self.cost_s

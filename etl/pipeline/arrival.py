@@ -1,0 +1,114 @@
+"""What a batch would find to do: a landing folder and the backlog against the ledger. Cheap enough to ask every second.
+
+    landing folder ── what no batch has read ──┐
+    backlog ── what need not wait any longer ──┼──▶ Look(due, mark)
+    ledger ── what is begun and not loaded ────┘
+
+It decides as a batch decides, so files beyond one batch's limits and a last line that is complete only now are due
+again. A batch under way is nobody else's business; one that was begun and left is due; a held one waits for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from etl.adapters import ledger
+from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
+from etl.adapters.ledger import Ledger
+from etl.contract.model import Format, Master
+from etl.errors import PostgresUnavailable
+from etl.masters.masters import page_store, store_name
+from etl.masters.pages.errors import NothingPublished
+
+Mark = tuple[int, str]
+"""The newest batch and its state: as long as they stay, nothing has happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found."""
+
+    due: bool = False
+    under_way: bool = False
+    mark: Mark = (0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedMaster:
+    """A master whose changes may end the waiting of events."""
+
+    name: str
+    store: str  # folder of its pages
+    table: str | None  # whose change log tells what is not published yet
+
+    @classmethod
+    def of(cls, master: Master) -> WatchedMaster:
+        logged = master.store == "postgres" and master.follow == "change_log"
+        return cls(master.name, store_name(master), master.table if logged else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One pipeline's landing folder and what its backlog waits for."""
+
+    pipeline: str
+    landing: Path
+    format: Format
+    dsn: Callable[[], str]
+    grace: timedelta
+    pages: Path | None = None  # where masters are published; None when they are read directly
+    masters: tuple[WatchedMaster, ...] = ()
+
+    def listing(self) -> tuple[LandedFile, ...]:
+        """The files that are there now."""
+        return tuple(scan(self.landing, self.format))
+
+    def look(self, listing: Sequence[LandedFile], now: datetime) -> Look:
+        """Whether a run would find something to do; no, while one is under way or Postgres is away."""
+        try:
+            with ledger.reading(self.dsn(), self.pipeline) as book:
+                return self._look(book, listing, now)
+        except PostgresUnavailable:
+            return Look()
+
+    def _look(self, book: Ledger, listing: Sequence[LandedFile], now: datetime) -> Look:
+        last = book.last()
+        mark = (0, "") if last is None else (last.batch, last.state)
+        begun = None if last is None or last.state == "loaded" else book.oldest_unloaded()
+        if begun is not None:
+            under_way = book.is_written()
+            return Look(not under_way and begun.state != "held", under_way, mark)
+        return Look(self._unread(book, listing, now) or self._waits_no_longer(book, now), False, mark)
+
+    def _unread(self, book: Ledger, listing: Sequence[LandedFile], now: datetime) -> bool:
+        if not listing:
+            return False
+        consumed = book.consumed([file.name for file in listing])
+        limits = Limits(batch_bytes=1)  # one readable byte is enough to know
+        return bool(fix_slices(self.landing, listing, consumed, self.format, now, limits))
+
+    def _waits_no_longer(self, book: Ledger, now: datetime) -> bool:
+        """Whether something in the backlog can go on: it was shed, its time is over, or a master has changed."""
+        files = book.backlog_files()
+        if any(file.cause == "time" or file.since < now - self.grace for file in files):
+            return True
+        last = book.last_decided() if files else None
+        return last is not None and self._masters_changed(book, last.master_versions)
+
+    def _masters_changed(self, book: Ledger, before: Mapping[str, int]) -> bool:
+        """Whether masters are, or could be brought, at other versions than the batch before saw."""
+        if self.pages is None:
+            return False
+        for master in self.masters:
+            try:
+                published = page_store(self.pages / master.store).manifest()
+            except NothingPublished:
+                continue
+            touched_at = None if master.table is None else book.master_touched_at(master.table)
+            newer = touched_at is not None and touched_at > published.published_at
+            if newer or published.rows_version != before.get(master.name):
+                return True
+        return False

@@ -1,0 +1,92 @@
+"""The join engine between batches: pins master versions, keeps the front stages, learns from what tasks tell.
+
+    pinned ─▶ plan ─▶ enrich (workers) ─▶ notes ─▶ learn_later ─▶ the next batch starts warmer
+
+Learning runs beside the audit and the publishing of its batch; the next batch waits for it before it plans.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from etl.enrich.front_stage.stage import FrontStageConfig
+from etl.enrich.spec import JoinSpec
+from etl.masters.driver_state import driver_state
+from etl.masters.front_stage.keeper import FrontStageKeeper, FrontStageStats, divided
+from etl.masters.masters import Masters, PinnedMaster
+from etl.model import Progress
+from etl.pipeline.enrich import EnrichPlan, MasterJoin
+from etl.pipeline.join_notes import Notes
+from etl.pipeline.process_state import process_state
+from etl.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The joins of one pipeline."""
+
+    pipeline: str
+    masters: Masters
+    settings: Settings
+    folder: Path = field(kw_only=True)  # of the front stages
+
+    def pinned(self, owner: str, now: datetime, say: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
+        """Every master at one version, for as long as the block lasts; a repeated batch gets the same."""
+        return self.masters.pinned(owner, now, say)
+
+    def plan(self, pinned: Sequence[PinnedMaster], progress: Progress) -> EnrichPlan:
+        """What workers need, front stages made good for these versions."""
+        wrong = process_state().finish_learning(self.pipeline)
+        if wrong is not None:  # it would only have made this batch quicker
+            progress(f"the front stages of {self.pipeline} have not learned from the last batch: {wrong}")
+        own = self.settings
+        return EnrichPlan(
+            tuple(MasterJoin(one, self._front_stage(one, len(pinned))) for one in pinned),
+            own.tactic,
+            divided(own.budget_bytes, max(1, len(pinned)), JoinSpec.named(own.tactic))[1],
+            lookups=own.task_lookups,
+            pages=own.task_pages,
+        )
+
+    def learn(self, pinned: Sequence[PinnedMaster], notes: Notes, batch_s: float) -> dict[str, FrontStageStats]:
+        """Let front stages learn from what the tasks of a batch wanted, as far as its time pays for that."""
+        stats = {}
+        for one in pinned:
+            wanted = notes[one.master.name].learned if one.master.name in notes else None
+            account = driver_state().account(self._path(one))
+            account.earn(batch_s / len(pinned))
+            due = None if wanted is None else account.gather(wanted)
+            if due is not None:
+                began = time.perf_counter()
+                with one.open() as reader:
+                    stats[one.master.name] = self._keeper(one, len(pinned)).learn(due, reader)
+                account.spend(time.perf_counter, began)
+        return stats
+
+    def learn_later(self, pinned: Sequence[PinnedMaster], notes: Notes, batch_s: float, pins: ExitStack) -> None:
+        """The same beside the rest of the batch; the pins are given up when it is done."""
+
+        def work() -> None:
+            with pins:
+                self.learn(pinned, notes, batch_s)
+
+        process_state().learn(self.pipeline, work)
+
+    def _front_stage(self, pinned: PinnedMaster, masters: int) -> Path | None:
+        if not JoinSpec.named(self.settings.tactic).front_stage:
+            return None
+        with pinned.open() as ports:
+            return self._keeper(pinned, masters).ready(ports, pinned.rows_id, pinned.schema)
+
+    def _keeper(self, pinned: PinnedMaster, masters: int) -> FrontStageKeeper:
+        budget, _ = divided(self.settings.budget_bytes, masters, JoinSpec.named(self.settings.tactic))
+        config = FrontStageConfig(budget, self.settings.policy)
+        return driver_state().keeper(self._path(pinned), config)
+
+    def _path(self, pinned: PinnedMaster) -> Path:
+        return self.folder / self.pipeline / f"{pinned.master.name}.front-stage"

@@ -1,0 +1,32 @@
+"""Run a batch's tasks in this process, one after the other: the same tasks as on Spark, without Spark.
+
+For tests of the protocol, and for looking at one batch under a debugger.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from etl.errors import FrontstageError
+from etl.pipeline import wire
+from etl.pipeline.plan import BatchPlan
+from etl.pipeline.read import read
+from etl.pipeline.route import route
+from etl.pipeline.wire import Message
+
+
+class InProcess:
+    """An executor without workers."""
+
+    def __init__(self, slots: int = 2) -> None:
+        self.slots = slots
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        shares: dict[int, list[Message]] = defaultdict(list)
+        try:
+            for reader in range(plan.readers):
+                for message in read(plan, reader):
+                    shares[message.part].append(message)
+            return [told for router in range(plan.routers) for told in route(plan, router, shares[router])]
+        except FrontstageError as error:
+            return [wire.error_message(error)]

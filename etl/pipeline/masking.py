@@ -1,0 +1,126 @@
+"""Refused events as a report may show them: values of sensitive fields masked, the rest as it came.
+
+    JSON, Parquet   members of the object, where the line can be taken apart
+    CSV             values under their header, which is the first line of the file that the line came from
+    neither         not shown at all: where a sensitive value ends is not known
+
+Only what the stream brings is in a line; sensitive columns of masters are in none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from etl.contract.model import Pipeline
+from etl.pipeline.plan import Places
+
+MASK = "***"
+HIDDEN = "(not shown: the line cannot be taken apart, and one of its fields is sensitive)"
+_LONGEST_HEADER = 1 << 16
+_BLANK = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """How lines of one pipeline are masked."""
+
+    pipeline: Pipeline
+    places: Places
+
+    @property
+    def _names(self) -> frozenset[str]:
+        """The names that sensitive fields have in the input."""
+        stream = self.pipeline.stream
+        return frozenset(one.source_name for one in stream.fields if one.name in self.pipeline.sensitive)
+
+    def masked(self, raw: bytes, source_file: str, landed_at: datetime) -> str:
+        """A line as people may see it."""
+        text = raw.decode("utf-8", "replace")
+        if not self._names:
+            return text
+        if self.pipeline.stream.source.format != "csv":
+            return _masked_json(text, self._names)
+        header = self._header(source_file, landed_at)
+        return HIDDEN if header is None else self._masked_csv(text, header)
+
+    def _masked_csv(self, text: str, header: str) -> str:
+        delimiter = self.pipeline.stream.source.delimiter
+        names, values = (_record(line, delimiter) for line in (header, text))
+        if len(names) != len(values) or not self._names.intersection(names):
+            return HIDDEN
+        shown = [MASK if name in self._names else value for name, value in zip(names, values, strict=True)]
+        line = io.StringIO()
+        csv.writer(line, delimiter=delimiter, lineterminator="").writerow(shown)
+        return line.getvalue()
+
+    def _header(self, name: str, landed_at: datetime) -> str | None:
+        """The first line of the very file that landed then under this name, wherever it is by now."""
+        for path in self._candidates(name):
+            try:
+                if datetime.fromtimestamp(path.stat().st_mtime_ns / 1e9, UTC) == landed_at:
+                    with path.open(encoding="utf-8-sig", newline="") as file:
+                        return file.readline(_LONGEST_HEADER).rstrip("\r\n")
+            except (OSError, ValueError):
+                continue
+        return None
+
+    def _candidates(self, name: str) -> Iterator[Path]:
+        yield self.places.landing / name
+        days = sorted(self.places.archive.iterdir(), reverse=True) if self.places.archive.is_dir() else []
+        yield from (day / name for day in days)
+
+
+def _record(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return []
+
+
+def _masked_json(text: str, names: frozenset[str]) -> str:
+    """The object with the values of these members masked; everything else stays byte for byte."""
+    shown, done = [], 0
+    try:
+        for name, start, end in _members(text):
+            if name in names:
+                shown += [text[done:start], json.dumps(MASK)]
+                done = end
+    except ValueError:
+        return HIDDEN
+    return "".join([*shown, text[done:]])
+
+
+def _members(text: str) -> Iterator[tuple[str, int, int]]:
+    """The members of the one object that a text is: name, and where the value is. Raises `ValueError` for any other."""
+    decoder = json.JSONDecoder()
+    at = _after(text, 0, "{")
+    while text[at : at + 1] != "}":
+        name, at = decoder.raw_decode(text, at)
+        start = _after(text, at, ":")
+        _, end = decoder.raw_decode(text, start)
+        yield str(name), start, end
+        at = _skip(text, end)
+        if text[at : at + 1] != "}":
+            at = _after(text, at, ",")
+    if _skip(text, at + 1) != len(text):
+        raise ValueError("something follows the object")
+
+
+def _after(text: str, at: int, token: str) -> int:
+    """Where the next thing is after a token that must be here."""
+    at = _skip(text, at)
+    if text[at : at + 1] != token:
+        raise ValueError(f"{token} is missing")
+    return _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANK:
+        at += 1
+    return at

@@ -1,0 +1,251 @@
+"""One micro-batch, top-down: write, audit, publish.
+
+    1 fix input   which bytes of which files, in the ledger, before anything is read
+    2 run         read → parse → rules │ one shuffle by key │ claims → dedupe → enrich → route → write    (the tasks)
+    3 decide      ONE Postgres commit: files, counts, sums, master versions, claims
+    4 audit       Great Expectations on the accepted files; a failed audit holds the batch
+    5 publish     files into the Delta logs, then mart and ledger in one Postgres transaction
+
+If the ledger holds a decision, nothing recomputes it: everything after is derived from it by writes that may be
+repeated. What a try wrote that was not decided is garbage, and maintenance removes it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from etl.adapters import landing
+from etl.adapters.delta_log import DeltaLog
+from etl.adapters.great_expectations import Audit
+from etl.adapters.landing import Limits, Slice
+from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
+from etl.contract.resolve import ResolvedPipeline
+from etl.errors import AuditFailed, TransientError
+from etl.masters.masters import PinnedMaster, versions_of
+from etl.model import LinesDoNotAddUp, Progress
+from etl.pipeline import decision as decisions
+from etl.pipeline import publishing, recover
+from etl.pipeline.dimensions import Dimensions
+from etl.pipeline.engine import Engine
+from etl.pipeline.plan import FACT, BatchPlan, Places
+from etl.pipeline.wire import Message
+
+Clock = Callable[[], datetime]
+Checkpoint = Callable[[str], None]
+"""Called with the name of every point between two writes; tests end the process there."""
+
+_TASK_BYTES = 4 * 2**20  # of input, below which another task costs more than it saves
+_TRIES_WHILE_INPUT_CHANGES = 50
+
+
+class InputRestless(TransientError):
+    """Files keep changing while they are read."""
+
+    def __init__(self, pipeline: str, files: tuple[str, ...]) -> None:
+        super().__init__(pipeline, files)
+        self.pipeline, self.files = pipeline, files
+
+    def __str__(self) -> str:
+        return f"files of {self.pipeline} keep changing while they are read: {', '.join(self.files[:3])}"
+
+
+class Executor(Protocol):
+    """Runs the tasks of a batch somewhere: on Spark, or in this process."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time."""
+        ...
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        """Run reading and routing tasks; gives all that they tell."""
+        ...
+
+
+def _nothing(_: str) -> None:
+    """No fault is injected here."""
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Everything one pipeline's batches need, for as long as somebody holds the writer's lock."""
+
+    resolved: ResolvedPipeline
+    places: Places
+    writer: Writer
+    dsn: str = field(repr=False)
+    delta: DeltaLog
+    engine: Engine
+    dimensions: Dimensions
+    audits: Audit
+    executor: Executor
+    clock: Clock
+    progress: Progress
+    limits: Limits = field(default_factory=Limits)
+    checkpoint: Checkpoint = _nothing
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.writer.ledger
+
+    @property
+    def name(self) -> str:
+        return self.resolved.pipeline.name
+
+    # ── 1. fix input ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def next(self, run_id: str) -> BatchRecord | None:
+        """The batch to go on with: one that is begun, else what has landed or can stop waiting. None: nothing to do."""
+        recover.settle(self)
+        begun = self.ledger.oldest_unloaded()
+        if begun is not None and begun.state != "reading":
+            self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
+            return begun
+        batch = self._fix(run_id) if begun is None else begun.batch
+        while batch is not None and not self._decide(batch):
+            batch = self._fix(run_id)  # all that was fixed has changed since: what is there now?
+        if batch is None:
+            self._put_away()
+            return None
+        return self.ledger.get(batch)
+
+    def _fix(self, run_id: str) -> int | None:
+        now = self.clock()
+        source = self.resolved.pipeline.stream.source
+        files = landing.scan(self.places.landing, source.format)
+        consumed = self.ledger.consumed([file.name for file in files]) if files else {}
+        slices = landing.fix_slices(self.places.landing, files, consumed, source.format, now, self.limits)
+        if not slices and not self._can_go_on(now):
+            return None
+        last = self.ledger.last()
+        batch = 1 if last is None else last.batch + 1
+        self.checkpoint("before input is fixed")
+        self.ledger.fix(batch, run_id, now, slices)
+        self.checkpoint("after input is fixed")
+        return batch
+
+    def _can_go_on(self, now: datetime) -> bool:
+        """Whether anything that waits is worth a batch of its own."""
+        if not self.ledger.backlog_files():
+            return False
+        with self.engine.pinned(f"{self.name} backlog", now, self.progress) as masters:
+            return bool(self._waiting(masters, now))
+
+    def _waiting(self, masters: Iterable[PinnedMaster], now: datetime) -> tuple[BacklogFile, ...]:
+        """Files of the backlog worth another try: shed events always, others when masters or patience have changed."""
+        files = self.ledger.backlog_files()
+        if not files:
+            return ()
+        last = self.ledger.last_decided()
+        changed = last is None or last.master_versions != versions_of(masters)
+        patience = now - self.resolved.pipeline.grace
+        return tuple(file for file in files if changed or file.cause == "time" or file.since < patience)
+
+    # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
+
+    def _decide(self, batch: int) -> bool:
+        """Decide a batch whose input is fixed. False when there turned out to be nothing in it."""
+        began, started_s = self.ledger.get(batch), time.perf_counter()
+        with ExitStack() as pins:
+            pinned = self.engine.pinned(f"{self.name} batch {batch}", began.started_at, self.progress)
+            masters = pins.enter_context(pinned)
+            self.dimensions.sync(masters, self.progress)
+            for _ in range(_TRIES_WHILE_INPUT_CHANGES):
+                slices = self.ledger.slices(batch)
+                plan = self._plan(batch, slices, masters, began.started_at)
+                if not slices and not plan.backlog:
+                    self.ledger.abandon(batch)
+                    return False
+                told = decisions.gather(self.executor.run(plan))
+                if not told.changed:
+                    self._commit(began, plan, told, masters)
+                    self.engine.learn_later(masters, told.notes, time.perf_counter() - started_s, pins.pop_all())
+                    return True
+                self._leave_out(batch, slices, told.changed)
+        raise InputRestless(self.name, tuple(one.file.label for one in slices))
+
+    def _plan(
+        self, batch: int, slices: tuple[Slice, ...], masters: tuple[PinnedMaster, ...], now: datetime
+    ) -> BatchPlan:
+        backlog = self._waiting(masters, now)
+        size = sum(one.last - one.first for one in slices) + sum(file.waiting * 200 for file in backlog)
+        tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
+        return BatchPlan(
+            resolved=self.resolved,
+            places=self.places,
+            batch=batch,
+            attempt=secrets.token_hex(4),
+            now=now,
+            slices=slices,
+            backlog=backlog,
+            claims=self.ledger.claim_runs(),
+            enrich=self.engine.plan(masters, self.progress),
+            readers=max(1, min(tasks, len(slices) + len(backlog))),
+            routers=tasks,
+        )
+
+    def _leave_out(self, batch: int, slices: tuple[Slice, ...], changed: frozenset[int]) -> None:
+        """Files that changed while they were read belong to the next batch, with all of their slices."""
+        files = {one.file for one in slices if one.ordinal in changed}
+        self.ledger.exclude(batch, [one.ordinal for one in slices if one.file in files])
+        self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
+
+    def _commit(
+        self, began: BatchRecord, plan: BatchPlan, told: decisions.Told, masters: tuple[PinnedMaster, ...]
+    ) -> None:
+        decision = decisions.decide(told, versions_of(masters))
+        if decision.counts.lines != decision.counts.routed:
+            raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
+        decided_at = self.clock()
+        self.checkpoint("before the note")
+        recover.write_note(self.places, began, plan, decision, decided_at)
+        self.checkpoint("before the decision")
+        self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
+        self.checkpoint("after the decision")
+        self.ledger.record_joins(plan.batch, {name: notes.as_json() for name, notes in told.notes.items()})
+
+    # ── 4. audit ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def audit(self, batch: int) -> BatchRecord:
+        """Hold the batch unless the suite passes it or a person has released it."""
+        record = self.ledger.get(batch)
+        if record.state in ("loaded", "released", "passed"):
+            return record
+        files = record.decided.of_table(FACT)
+        verdict = publishing.ask_audit(self.audits, self.places, self.resolved, record, files)
+        self.checkpoint("before the verdict")
+        self.ledger.record_audit(batch, "passed" if verdict["success"] else "held", verdict)
+        self.checkpoint("after the verdict")
+        failed = tuple(one["name"] for one in verdict["expectations"] if not one["success"])
+        if failed:
+            raise AuditFailed(self.name, batch, failed, str(self.audits.docs / "index.html"))
+        return self.ledger.get(batch)
+
+    # ── 5. publish ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def publish(self, batch: int) -> BatchRecord:
+        """Make a batch that passed visible everywhere, then put its input away."""
+        record = self.ledger.get(batch)
+        if record.state != "loaded":
+            publishing.publish(self, record)
+        self._put_away()
+        return self.ledger.get(batch)
+
+    def _put_away(self) -> None:
+        files = landing.scan(self.places.landing, self.resolved.pipeline.stream.source.format)
+        consumed = self.ledger.consumed([file.name for file in files]) if files else {}
+        now = self.clock()
+        folder = self.places.archive / f"{now:%Y-%m-%d}"
+        moved = landing.put_away(self.places.landing, folder, consumed, now)
+        if moved:
+            self.ledger.put_away(moved)
+
+
+UNUSED_FOR = timedelta(days=7)
+"""How long rows on their way to the mart are kept after they are loaded: a restored ledger may need them again."""

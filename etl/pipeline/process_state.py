@@ -1,0 +1,65 @@
+"""What one process keeps of its pipelines between batches: the only place for such state.
+
+    in the driver   prepared pipelines, open Delta tables, the thread that learns beside a batch
+    in a worker     the claims that are mapped, by the runs they consist of
+
+Losing it costs time, never events. What masters keep is in `etl.masters.driver_state` and `etl.masters.worker_cache`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from etl.adapters.claims import ClaimIndex, ClaimRun
+from etl.adapters.delta_log import DeltaLog
+
+
+def _one_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="learn")
+
+
+@dataclass(slots=True)
+class ProcessState:
+    """One per process."""
+
+    prepared: dict[tuple[Path, str, str], tuple[Any, Any]] = field(default_factory=dict)
+    """By site and pipeline: the declaration, and what was made ready for it (`etl.pipeline.prepare`)."""
+    _logs: dict[tuple[Path, str], DeltaLog] = field(default_factory=dict)
+    _claims: dict[Path, tuple[tuple[ClaimRun, ...], ClaimIndex]] = field(default_factory=dict)
+    _learning: dict[str, Future[None]] = field(default_factory=dict)
+    _pool: ThreadPoolExecutor = field(default_factory=_one_thread)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def delta_log(self, root: Path, application: str) -> DeltaLog:
+        """The open tables under a root."""
+        with self._lock:
+            return self._logs.setdefault((root, application), DeltaLog(root, application))
+
+    def claims(self, folder: Path, runs: tuple[ClaimRun, ...]) -> ClaimIndex:
+        """The claims in these runs; runs that stayed are not opened again."""
+        known = self._claims.get(folder)
+        if known is None or known[0] != runs:
+            known = self._claims[folder] = (runs, ClaimIndex(folder, runs, None if known is None else known[1]))
+        return known[1]
+
+    def learn(self, pipeline: str, work: Callable[[], None]) -> None:
+        """Let front stages learn beside the batch, not inside it."""
+        self._learning[pipeline] = self._pool.submit(work)
+
+    def finish_learning(self, pipeline: str) -> BaseException | None:
+        """Wait until the batch before has been learned from; gives what went wrong there."""
+        pending = self._learning.pop(pipeline, None)
+        return None if pending is None else pending.exception()
+
+
+_STATE = ProcessState()
+
+
+def process_state() -> ProcessState:
+    """The state of this process."""
+    return _STATE

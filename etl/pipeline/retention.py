@@ -1,0 +1,118 @@
+"""What goes when it is old: archived input, batches in the ledger, run reports, results and pages of audits.
+
+Nothing goes that is still needed: no batch that is not loaded, none that read a file which is still where it landed.
+Lines of archived files are counted into the ledger before the files go, so that `frontstage audit` still adds up.
+A file that grew after it was archived goes back to the landing folder, and the next batch reads on where it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from etl.adapters import landing
+from etl.pipeline import inventory
+
+if TYPE_CHECKING:
+    from etl.pipeline.microbatch import MicroBatch
+
+_NEWEST_KEPT = 100  # batches that stay however old they are
+_MAY_GROW = timedelta(days=2)  # after a file was archived
+_COUNTED = re.compile(rb"~\d+$")  # what the archive appends to a name that is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What a round of maintenance took away."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Removed) -> Removed:
+        return Removed(self.files + other.files, self.bytes + other.bytes)
+
+
+def remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Removed:
+    """Remove whole days of archived input."""
+    format, total = run.resolved.pipeline.stream.source.format, Removed()
+    for folder in _days(run.places.archive, until=before.date()):
+        if not dry_run:
+            run.ledger.remove_archive(folder.name, inventory.lines_under(folder, format))
+        total += remove_folder(folder, dry_run=dry_run)
+    return total
+
+
+def _days(archive: Path, *, until: date | None = None, since: date | None = None) -> Iterator[Path]:
+    for folder in sorted(archive.glob("????-??-??")):
+        try:
+            day = date.fromisoformat(folder.name)
+        except ValueError:
+            continue
+        if (until is None or day < until) and (since is None or day >= since):
+            yield folder
+
+
+def forget_batches(run: MicroBatch, before: datetime, *, dry_run: bool) -> int:
+    """Forget batches of the ledger; gives how many."""
+    if dry_run:
+        return 0
+    here = [file.name for file in landing.scan(run.places.landing, run.resolved.pipeline.stream.source.format)]
+    return run.ledger.forget(before, here, _NEWEST_KEPT)
+
+
+def remove_old_folders(roots: Iterable[Path], before: datetime, *, dry_run: bool) -> Removed:
+    """Remove a root's folders that nobody has changed since; the newest one stays."""
+    total = Removed()
+    for root in roots:
+        folders = sorted((path for path in root.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
+        old = [path for path in folders[:-1] if path.stat().st_mtime < before.timestamp()]
+        total = sum((remove_folder(path, dry_run=dry_run) for path in old), total)
+    return total
+
+
+def remove_folder(folder: Path, *, dry_run: bool) -> Removed:
+    """Remove a folder with all that is in it."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    if not dry_run:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Removed(len(sizes), sum(sizes))
+
+
+def land_grown(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
+    """Put files back into the landing folder that grew after they were archived; gives how many."""
+    grown = list(_grown(run, now))
+    for folder, archived, name, inode in () if dry_run else grown:
+        landed_as = _free_name(run.places.landing, name)
+        run.ledger.land_again(name, inode, landed_as)  # first: a file without it would be read from its beginning
+        (folder / os.fsdecode(archived)).rename(run.places.landing / os.fsdecode(landed_as))
+    return len(grown)
+
+
+def _grown(run: MicroBatch, now: datetime) -> Iterator[tuple[Path, bytes, bytes, int]]:
+    """Folder, name in the archive, name that batches know, inode of every file that has more than batches read."""
+    format = run.resolved.pipeline.stream.source.format
+    if format == "parquet":  # a file whose end is its index cannot grow
+        return
+    for folder in _days(run.places.archive, since=(now - _MAY_GROW).date()):
+        files = {seen.st_ino: (path, seen.st_size) for path in folder.glob("*") for seen in [path.stat()]}
+        for name, known in run.ledger.archived(list(files)):
+            path, size = files[known.inode]
+            archived = os.fsencode(path.name)
+            if size > known.end and name in (archived, _COUNTED.sub(b"", archived)):
+                yield folder, archived, name, known.inode
+
+
+def _free_name(folder: Path, name: bytes) -> bytes:
+    """The name, or one like it with the same ending."""
+    stem, dot, ending = name.rpartition(b".")
+    free, count = name, 0
+    while (folder / os.fsdecode(free)).exists():
+        count += 1
+        free = b"%s~%d%s%s" % (stem, count, dot, ending)
+    return free

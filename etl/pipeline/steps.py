@@ -1,0 +1,205 @@
+"""The visible steps of a run. Each takes the pipeline's lock, does its part, and can be repeated at any time.
+
+    ingest ─▶ audit ─▶ publish ─▶ report
+
+A run that finds a batch begun but not loaded goes on with that one: batches are loaded in the order they were decided,
+so a held batch holds the line and nothing overtakes it. Pipelines do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from etl.adapters import ledger, postgres
+from etl.adapters.landing import Limits
+from etl.adapters.ledger import BatchRecord, Writer
+from etl.errors import Busy, TerminalError
+from etl.model import Operation, Progress
+from etl.pipeline import maintenance, reporting
+from etl.pipeline.maintenance import Keep, Tables
+from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, _nothing
+from etl.pipeline.prepare import Prepared, Preparer, audit_of
+from etl.settings import Settings
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of all pipelines on one executor."""
+
+    settings: Settings
+    dsn: str = field(repr=False)
+    executor: Executor
+    clock: Callable[[], datetime] = _now
+    checkpoint: Checkpoint = _nothing
+
+    def prepare(self) -> None:
+        """Bring Postgres to the newest schema. What a pipeline needs is made when it first runs."""
+        postgres.migrate(self.dsn)
+
+    def run(
+        self, step: Operation, pipeline: str, run_id: str, batch: int | None, release: int | None, progress: Progress
+    ) -> dict[str, Any]:
+        """Run one step by its name, or those to the mart in one go. `release` lets a held batch pass."""
+        if step == "micro_batch":
+            return self.whole(pipeline, run_id, progress, release)
+        if step == "ingest":
+            return self.ingest(pipeline, run_id, progress, release)
+        if step == "report":
+            return self.report(pipeline, batch, progress)
+        if batch is None:
+            raise TerminalError(f"step {step} of {pipeline} needs a batch")
+        follow: dict[str, Callable[[str, int, Progress], dict[str, Any]]] = {
+            "audit": self.audit,
+            "publish": self.publish,
+        }
+        return follow[step](pipeline, batch, progress)
+
+    def ingest(self, pipeline: str, run_id: str, progress: Progress, release: int | None = None) -> dict[str, Any]:
+        """Decide the next batch, or find the one that still waits to be published."""
+        began = time.monotonic()
+        with self._writing(pipeline, run_id, progress) as run:
+            record = self._ingest(run, run_id, release, began)
+        return {"pipeline": pipeline, "batch": None} if record is None else summary(record)
+
+    def _ingest(self, run: MicroBatch, run_id: str, release: int | None, began: float) -> BatchRecord | None:
+        if release is not None:
+            run.ledger.release(release)
+            run.progress(f"batch {release} is released: the audit will not be asked again")
+        record = run.next(run_id)
+        if record is None:
+            run.progress("nothing new has landed and nothing that waits can go on")
+            return None
+        if record.state == "decided" and "ingest" not in record.seconds:
+            run.ledger.record_duration(record.batch, "ingest", time.monotonic() - began)
+        run.progress(f"batch {record.batch}: {sentence(record)}")
+        return record
+
+    def audit(self, pipeline: str, batch: int, progress: Progress) -> dict[str, Any]:
+        """Hold the batch unless the suite passes it or a person has released it."""
+        with self._writing(pipeline, f"audit {batch}", progress) as run:
+            return summary(self._audit(run, batch))
+
+    def _audit(self, run: MicroBatch, batch: int) -> BatchRecord:
+        began = time.monotonic()
+        try:
+            record = run.audit(batch)
+        finally:
+            run.ledger.record_duration(batch, "audit", time.monotonic() - began)
+        run.progress(f"batch {batch} is {record.state}: {record.counts.accepted} events")
+        return record
+
+    def publish(self, pipeline: str, batch: int, progress: Progress) -> dict[str, Any]:
+        """Publish the tables and the mart, then put the batch's files away."""
+        with self._writing(pipeline, f"publish {batch}", progress) as run:
+            return summary(self._publish(run, batch))
+
+    def _publish(self, run: MicroBatch, batch: int) -> BatchRecord:
+        began = time.monotonic()
+        record = run.publish(batch)
+        run.ledger.record_duration(batch, "publish", time.monotonic() - began)
+        run.progress(f"batch {batch}: {record.counts.accepted} events are in the warehouse and the mart")
+        maintenance.merge_claims(run)
+        return record
+
+    def report(self, pipeline: str, batch: int | None, progress: Progress) -> dict[str, Any]:
+        """Write the run report of a batch, in whatever state it is; by default of the one that runs go on with."""
+        declared = Preparer(self.settings, self.dsn).declared(pipeline)
+        with ledger.reading(self.dsn, pipeline) as book:
+            record = (book.oldest_unloaded() or book.last()) if batch is None else book.get(batch)
+            if record is None or record.decision is None:
+                progress("no batch is decided, so there is nothing to report")
+                return {"pipeline": pipeline, "batch": None}
+            audit_of(self.settings).build_docs(pipeline, record.batch)
+            written = reporting.report(self.settings, book, record, declared)
+        progress(f"batch {record.batch}: report {written.html}")
+        return {**summary(record), "report": str(written.html)}
+
+    def whole(self, pipeline: str, run_id: str, progress: Progress, release: int | None = None) -> dict[str, Any]:
+        """One micro-batch from landing to mart, under one lock; an audit that fails leaves it held."""
+        began = time.monotonic()
+        with self._writing(pipeline, run_id, progress) as run:
+            record = self._ingest(run, run_id, release, began)
+            if record is None:
+                return {"pipeline": pipeline, "batch": None}
+            self._audit(run, record.batch)
+            return summary(self._publish(run, record.batch))
+
+    def maintain(self, pipeline: str, keep: Keep, tables: Tables | None, progress: Progress) -> dict[str, Any]:
+        """One round of maintenance; nothing for a pipeline that has not run."""
+        Preparer(self.settings, self.dsn).declared(pipeline)
+        with ledger.reading(self.dsn, pipeline) as book:
+            if not book.declared():
+                progress(f"{pipeline} has not run yet")
+                return {"pipeline": pipeline, "dry_run": keep.dry_run}
+        own = self.settings
+        roots = (own.reports / pipeline, *audit_of(own).folders(pipeline))
+        with self._writing(pipeline, "maintenance", progress) as run:
+            return maintenance.maintain(run, tables, keep, self.clock(), roots)
+
+    @contextmanager
+    def _writing(self, pipeline: str, holder: str, progress: Progress) -> Iterator[MicroBatch]:
+        preparer = Preparer(self.settings, self.dsn)
+        declared = preparer.declared(pipeline)
+        with _file_lock(self.settings, pipeline), ledger.writing(self.dsn, pipeline, holder) as writer:
+            yield self._batch(preparer.prepare(declared, writer, self.clock(), progress), writer, progress)
+
+    def _batch(self, prepared: Prepared, writer: Writer, progress: Progress) -> MicroBatch:
+        return MicroBatch(
+            resolved=prepared.resolved,
+            places=prepared.places,
+            writer=writer,
+            dsn=self.dsn,
+            delta=prepared.delta,
+            engine=prepared.engine,
+            dimensions=prepared.dimensions,
+            audits=prepared.audits,
+            executor=self.executor,
+            clock=self.clock,
+            progress=progress,
+            limits=Limits(batch_bytes=self.settings.batch_bytes),
+            checkpoint=self.checkpoint,
+        )
+
+
+@contextmanager
+def _file_lock(settings: Settings, pipeline: str) -> Iterator[None]:
+    """A second lock beside a local root: two ledgers must never write one warehouse."""
+    folder = settings.warehouse / pipeline
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise Busy(f"another process, which holds {folder / '.writer'}") from None
+    finally:
+        os.close(descriptor)
+
+
+def summary(record: BatchRecord) -> dict[str, Any]:
+    """A batch for people and programs: plain values without secrets."""
+    told: dict[str, Any] = {"pipeline": record.pipeline, "batch": record.batch, "state": record.state}
+    if record.decision is not None:
+        counts = record.counts.as_json()
+        told |= {name: value for name, value in counts.items() if name != "joins"}
+        told["master_versions"] = dict(record.master_versions)
+    return told
+
+
+def sentence(record: BatchRecord) -> str:
+    counts = record.counts
+    return (
+        f"{counts.lines} lines read; {counts.accepted} accepted, {counts.quarantined} quarantined, "
+        f"{counts.duplicates} duplicates, {counts.backlog_added} wait, {counts.backlog_resolved} waited no longer"
+    )

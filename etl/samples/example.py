@@ -1,0 +1,96 @@
+"""What the generators of the small examples share: the kinds of events they make, and how a file appears whole.
+
+Every kind of event has one fate, so that a test can compare the warehouse with what was put in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from psycopg2 import sql
+
+from etl.adapters import postgres
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Where generated events end. `reasons` counts the refused ones by the reason that each must have."""
+
+    lines: int
+    fact: int
+    quarantined: int
+    backlog: int
+    duplicates: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ended = self.fact + self.quarantined + self.backlog + self.duplicates
+        assert ended == self.lines, "every event ends in exactly one place"
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Shares of events that are not simply good. `refused` maps a way of being wrong to the reason it must give."""
+
+    refused: Mapping[str, str]
+    share_refused: float = 0.04
+    share_duplicates: float = 0.02
+    share_conflicts: float = 0.01
+    share_waiting: float = 0.02
+
+    def kinds(self, count: int, random: np.random.Generator) -> list[str]:
+        """What each of `count` events is. The first is good, so that there is something to repeat."""
+        shares = {
+            "duplicate": self.share_duplicates,
+            "conflict": self.share_conflicts,
+            "waiting": self.share_waiting,
+            **dict.fromkeys(self.refused, self.share_refused / len(self.refused)),
+        }
+        names = ["good", *shares]
+        drawn = random.choice(len(names), count, p=[1 - sum(shares.values()), *shares.values()])
+        drawn[:1] = 0
+        return [names[one] for one in drawn]
+
+    def expected(self, kinds: list[str]) -> Expected:
+        """Where events of these kinds end."""
+        found = Counter(kinds)
+        reasons = Counter[str]()
+        for kind, reason in self.refused.items():
+            reasons[reason] += found[kind]
+        reasons["conflicting_payload"] += found["conflict"]
+        return Expected(
+            lines=len(kinds),
+            fact=found["good"],
+            quarantined=reasons.total(),
+            backlog=found["waiting"],
+            duplicates=found["duplicate"],
+            reasons={reason: times for reason, times in reasons.items() if times},
+        )
+
+
+def publish(landing: Path, name: str, data: bytes) -> Path:
+    """Let a file appear in a folder, whole and on disk."""
+    landing.mkdir(parents=True, exist_ok=True)
+    draft, target = landing / f".{name}.part", landing / name
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(target)
+    return target
+
+
+def fill(connection: postgres.Connection, ddl: str, table: str, rows: pa.Table) -> None:
+    """Create a table unless it is there, and copy rows into it if it is empty; the caller commits."""
+    with connection.cursor() as cursor:
+        cursor.execute(ddl)
+        cursor.execute(sql.SQL("select exists (select from {})").format(postgres.identifier(table)))
+        (filled,) = cursor.fetchone() or (False,)
+    if not filled:
+        postgres.copy_in(connection, table, rows)

@@ -1,0 +1,48 @@
+"""What a fresh stack receives: the schema, master data when there is none, and events for as long as it runs."""
+
+from __future__ import annotations
+
+import sys
+
+import psycopg2
+from psycopg2 import sql
+
+from etl.adapters import postgres
+from etl.samples import OrderConfig, generate_master
+from etl.stack.stack import Extra
+
+DAGS = ("orders", "master_data", "maintenance")
+"""What runs by itself in a fresh stack: for the others there is no master data yet."""
+
+SCHEMAS = ("master", "etl", "mart")
+
+
+def prepare(dsn: str) -> None:
+    """Schema and, in an empty database, the default customers and products."""
+    postgres.migrate(dsn)
+    config = OrderConfig()
+    with postgres.connect(dsn) as connection:
+        if not _has_customers(connection):
+            generate_master(connection, config.seed, config.customers, config.products)
+
+
+def generator(rate_per_s: float) -> Extra:
+    """The service that lets events land."""
+    return Extra("generator", (sys.executable, "-m", "etl.cli", "generate", "live", "--rate", str(rate_per_s)))
+
+
+def forget(dsn: str) -> None:
+    """Remove everything of ours from the database; the next `prepare` starts afresh."""
+    with postgres.connect(dsn) as connection, connection.cursor() as cursor:
+        for schema in SCHEMAS:
+            cursor.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
+        cursor.execute("drop table if exists public.schema_version")
+        connection.commit()
+
+
+def _has_customers(connection: psycopg2.extensions.connection) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("select exists (select from master.customers)")
+        (found,) = cursor.fetchone() or (False,)
+    connection.commit()
+    return bool(found)

@@ -1,0 +1,113 @@
+"""Run a batch's tasks on Spark: one job, two stages, one crossing to Python each.
+
+    range(readers) ─ mapInArrow(read) ─ repartitionById(part) ─ mapInArrow(route) ─ collect: a handful of messages
+
+Spark schedules, shuffles and repeats tasks; the rows inside the payloads are Arrow from end to end. A batch that one
+task reads and one task routes has no shuffle at all.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from etl.errors import FrontstageError, TerminalError
+from etl.pipeline import wire
+from etl.pipeline.plan import BatchPlan
+from etl.pipeline.read import read
+from etl.pipeline.route import route
+from etl.pipeline.wire import Message
+
+_COLUMNS = ["kind", "name", "payload"]
+
+
+class SparkExecutor:
+    """Tasks on the executors of one Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._seen: set[Path] = set()
+
+    @property
+    def slots(self) -> int:
+        return int(self._spark.sparkContext.defaultParallelism)
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        """One job."""
+        self._require_shared(plan.places.tables)
+        readers = self._spark.range(0, plan.readers, 1, plan.readers)
+        if plan.readers == plan.routers == 1:
+            told = readers.mapInArrow(partial(_read_and_route, plan), wire.TOLD_DDL)
+        else:
+            rows = readers.mapInArrow(partial(_read, plan), wire.SHUFFLED_DDL)
+            told = rows.repartitionById(plan.routers, "part").mapInArrow(partial(_route, plan), wire.TOLD_DDL)
+        return [Message(row.kind, bytes(row.payload), row.name) for row in told.collect()]
+
+    def _require_shared(self, root: Path) -> None:
+        """Refuse a folder that executors cannot see, before anything is written there."""
+        context = self._spark.sparkContext
+        if root in self._seen or context.master.startswith("local["):
+            return
+        with tempfile.NamedTemporaryFile(dir=root, prefix=".seen-", suffix=".probe") as probe:
+            asked = self._spark.range(0, self.slots, 1, self.slots).mapInArrow(
+                partial(_see, probe.name), "seen boolean"
+            )
+            if not all(row.seen for row in asked.collect()):
+                raise RootNotShared(str(root), context.master)
+        self._seen.add(root)
+
+
+class RootNotShared(TerminalError):
+    """Executors do not see the folder of the tables."""
+
+    exit_code = 78
+
+    def __init__(self, root: str, master: str) -> None:
+        super().__init__(root, master)
+        self.root, self.master = root, master
+
+    def __str__(self) -> str:
+        return (
+            f"executors of {self.master} do not see {self.root}; "
+            "set FRONTSTAGE_WAREHOUSE to a folder that every host mounts at the same path"
+        )
+
+
+def _see(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"seen": [Path(path).exists()] * batch.num_rows})
+
+
+def _read(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for reader in batch.column(0).to_pylist():
+            for message in _caught(partial(read, plan, reader)):
+                yield wire.to_batch([message])
+
+
+def _route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    messages = [message for batch in batches for message in wire.from_batch(batch)]
+    context = TaskContext.get()
+    router = 0 if context is None else context.partitionId()
+    told = list(_caught(lambda: route(plan, router, messages)))
+    yield wire.to_batch(told).select(_COLUMNS)
+
+
+def _read_and_route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:  # one row: the number of the only reader
+        told = list(_caught(lambda: route(plan, 0, read(plan, 0))))
+        yield wire.to_batch(told).select(_COLUMNS)
+
+
+def _caught(work: Callable[[], Iterator[Message]]) -> Iterator[Message]:
+    """What the work tells; an error of ours is told too, as data."""
+    try:
+        yield from work()
+    except FrontstageError as error:
+        yield wire.error_message(error)

@@ -1,0 +1,235 @@
+"""The resident Spark driver.
+
+    Airflow task ──HTTP over a Unix socket──▶ service ──▶ Steps on one SparkSession
+                 ◀── lines of JSON: progress …, then the result or the error ──
+
+Only the socket's owner can connect. One step of a pipeline runs at a time, and a second one is told `Busy`; pipelines
+run side by side, and reports beside anything: they only read. When a client goes away in the middle, the Spark jobs of
+its step are cancelled: steps are made to be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM
+from socket import socket as Socket
+from typing import Any
+
+import structlog
+import uvicorn
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+from pyspark.sql import SparkSession
+
+from etl.errors import Busy, FrontstageError, TransientError
+from etl.logs import structured
+from etl.model import Operation, Progress
+from etl.pipeline.maintenance import Keep
+from etl.pipeline.steps import Steps
+from etl.settings import Settings, load
+from etl.spark.executor import SparkExecutor
+from etl.spark.session import spark_session
+from etl.spark.tables import SparkTables
+
+log = structlog.get_logger("runner")
+_HEARTBEAT_S = 5.0
+_FIRST_NEEDED = ("great_expectations.checkpoint", "great_expectations.expectations", "etl.report.page")
+
+
+class Call(BaseModel):
+    """What a client asks for."""
+
+    pipeline: str
+    run_id: str
+    batch: int | None = None
+    release: int | None = None
+
+
+class MaintenanceCall(BaseModel):
+    """A round of maintenance that a client asks for."""
+
+    pipeline: str
+    days: int
+    dry_run: bool = False
+
+
+class Work:
+    """One piece of work in its own thread, seen as a stream of events."""
+
+    def __init__(self, spark: SparkSession, what: str, group: str, work: Callable[[Progress], dict[str, Any]]) -> None:
+        self._spark, self._what, self._group, self._work = spark, what, group, work
+        self._events: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name=what, daemon=True)
+        self._over = False
+
+    def events(self) -> Iterator[bytes]:
+        """Progress, heartbeats, and last the result or the error. Closing it early cancels the Spark jobs."""
+        self._thread.start()
+        try:
+            while True:
+                event = self._next()
+                yield json.dumps(event).encode() + b"\n"
+                if event.keys() & {"result", "error"}:
+                    self._over = True
+                    return
+        finally:
+            if self._thread.is_alive() and not self._over:
+                log.warning("client gone, cancelling", step=self._what, group=self._group)
+                self._spark.sparkContext.cancelJobGroup(self._group)
+
+    def _next(self) -> dict[str, Any]:
+        try:
+            return self._events.get(timeout=_HEARTBEAT_S)
+        except queue.Empty:
+            return {"alive": True}
+
+    def _run(self) -> None:
+        self._spark.sparkContext.setJobGroup(self._group, self._what, interruptOnCancel=True)
+        outcome: dict[str, Any] = {}
+        try:
+            result = self._work(self._progress)
+            outcome = {"result": result}
+            shown = {name: result.get(name) for name in ("pipeline", "batch", "state")}
+            log.info("step done", step=self._what, **shown)
+        except BaseException as error:
+            outcome = {"error": described(error)}
+            log.error("step failed", step=self._what, group=self._group, exc_info=not _expected(error))
+        self._events.put(outcome)
+
+    def _progress(self, line: str) -> None:
+        self._events.put({"line": line})
+
+
+class OneAtATime:
+    """Lets one piece of work on a pipeline in; the others are told `Busy`."""
+
+    def __init__(self) -> None:
+        self._guard, self._at_work = threading.Lock(), set[str]()
+
+    def wrap(self, pipeline: str, work: Callable[[Progress], dict[str, Any]]) -> Callable[[Progress], dict[str, Any]]:
+        def alone(progress: Progress) -> dict[str, Any]:
+            with self._guard:
+                if pipeline in self._at_work:
+                    raise Busy(f"another step of {pipeline}")
+                self._at_work.add(pipeline)
+            try:
+                return work(progress)
+            finally:  # before the outcome is told: the run's next step must find the driver free
+                self._at_work.discard(pipeline)
+
+        return alone
+
+
+def app(spark: SparkSession, steps: Steps) -> FastAPI:
+    """The service, for prepared steps."""
+    service = FastAPI(title="Frontstage runner", docs_url=None, redoc_url=None, openapi_url=None)
+    one_at_a_time, tables = OneAtATime(), SparkTables(spark)
+
+    @service.get("/health")
+    def health() -> dict[str, str]:
+        try:
+            stopped = bool(spark.sparkContext._jsc.sc().isStopped())
+        except Exception as error:
+            raise HTTPException(503, "the JVM does not answer") from error
+        if stopped:
+            raise HTTPException(503, "Spark has stopped")
+        return {"status": "ready", "spark": spark.version}
+
+    @service.post("/steps/{step}")
+    def run(step: Operation, call: Call) -> StreamingResponse:
+        def work(progress: Progress) -> dict[str, Any]:
+            return steps.run(step, call.pipeline, call.run_id, call.batch, call.release, progress)
+
+        alone = work if step == "report" else one_at_a_time.wrap(call.pipeline, work)
+        return _streamed(Work(spark, step, f"{call.pipeline} {call.run_id}", alone))
+
+    @service.post("/maintenance")
+    def maintain(call: MaintenanceCall) -> StreamingResponse:
+        def work(progress: Progress) -> dict[str, Any]:
+            keep = Keep(timedelta(days=call.days), call.dry_run)
+            return steps.maintain(call.pipeline, keep, tables, progress)
+
+        alone = one_at_a_time.wrap(call.pipeline, work)
+        return _streamed(Work(spark, "maintenance", f"{call.pipeline} maintenance", alone))
+
+    return service
+
+
+def _streamed(work: Work) -> StreamingResponse:
+    return StreamingResponse(work.events(), media_type="application/x-ndjson")
+
+
+def _expected(error: BaseException) -> bool:
+    return isinstance(error, FrontstageError)
+
+
+def described(error: BaseException) -> dict[str, str]:
+    """An error as the client sees it. What we did not expect may pass: it is worth another try."""
+    kind = "transient" if isinstance(error, TransientError) or not _expected(error) else "terminal"
+    text = str(error) if _expected(error) else f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return {"kind": kind, "type": type(error).__name__, "message": text}
+
+
+def serve(settings: Settings, dsn: str) -> None:
+    """Start Spark, make the schemas, and answer until told to stop."""
+    with spark_session(settings, app_name="frontstage-runner") as spark:
+        steps = Steps(settings, dsn, SparkExecutor(spark))
+        steps.prepare()
+        with listening(settings.runner_socket) as socket:
+            log.info("ready", spark=spark.version)
+            threading.Thread(target=warm, args=(spark,), name="warm", daemon=True).start()
+            config = uvicorn.Config(app(spark, steps), log_level="warning", timeout_graceful_shutdown=5)
+            uvicorn.Server(config).run(sockets=[socket])
+
+
+def warm(spark: SparkSession) -> None:
+    """Load and start what the first batch would wait for: Python workers, the audit, the pages of reports."""
+    began = time.monotonic()
+    slots = spark.sparkContext.defaultParallelism
+    spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect()
+    for module in _FIRST_NEEDED:
+        import_module(module)
+    log.info("warm", seconds=round(time.monotonic() - began, 1))
+
+
+def _same(batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[Socket]:
+    """A Unix socket that only its owner can open, from the first moment on."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    with Socket(AF_UNIX, SOCK_STREAM) as socket:
+        before = os.umask(0o177)
+        try:
+            socket.bind(str(path))
+            socket.listen()
+        finally:
+            os.umask(before)
+        yield socket
+        path.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Run the driver as a program of its own, on the stack's database."""
+    from etl.stack import postgres
+
+    structured()
+    settings = load()
+    serve(settings, postgres.dsn(settings))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""Runs that start by themselves: real Airflow, the resident driver, and files that land."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etl import settings as configuration
+from etl.adapters import ledger, postgres
+from etl.settings import PROJECT, Settings
+from etl.stack.airflow import Airflow, Run
+from etl.stack.processes import marked, wait_until
+from etl.stack.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+SOON_S = 120.0  # far beyond what it takes; a busy machine is no failure
+QUIET_S = 12.0  # the watcher asks every 5 s
+BATCH_BYTES = 5_000
+
+PIPELINE = """
+name = "{name}"
+schedule = "{schedule}"
+grace = "7d"
+
+[stream]
+source = {{ landing = "landing/{name}", format = "jsonl" }}
+key = ["reading_id"]
+
+[stream.fields]
+reading_id = "bigint"
+sensor_id = "int"
+value = "double"
+
+[master.sensor]
+table = "postgres:plant.sensors"
+on = {{ sensor_id = "sensor_id" }}
+columns = ["room"]
+history = "scd1"
+
+[mart.{name}]
+columns = ["reading_id", "sensor.room", "value"]
+
+[[expectations]]
+type = "expect_column_max_to_be_between"
+column = "value"
+max_value = 1000
+"""
+
+MASTER = """
+create schema plant;
+create table plant.sensors (sensor_id int primary key, room text not null);
+insert into plant.sensors select i, 'room ' || i from generate_series(1, 100) as i;
+select master.keep_change_log('plant.sensors', 'sensor_id');
+"""
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A running stack with pipelines about sensors."""
+
+    settings: Settings
+    airflow: Airflow
+    dsn: str
+
+    def land(self, file: str, *lines: str, name: str = "readings", end: str = "\n") -> Path:
+        folder = self.settings.var / "landing" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{file}"
+        draft.write_text("\n".join(lines) + end)
+        return draft.rename(folder / file)
+
+    def totals(self, name: str = "readings") -> dict[str, int]:
+        with ledger.reading(self.dsn, name) as book:
+            return book.totals()
+
+    def fact(self, name: str = "readings") -> int:
+        return self.totals(name).get("fact", 0)
+
+    def runs(self, name: str = "readings") -> list[Run]:
+        return self.airflow.runs(name)
+
+    def until(self, met: Callable[[], bool], why: str) -> None:
+        assert wait_until(met, SOON_S, every_s=0.2), f"{why}; {self.totals()} after {self.runs()[:3]}"
+
+    def until_quiet(self, name: str = "readings") -> int:
+        """Wait until no run is under way; gives how many there have been."""
+        self.until(lambda: all(run.done for run in self.runs(name)), "runs end")
+        return len(self.runs(name))
+
+    def execute(self, statement: str) -> None:
+        with postgres.connect(self.dsn, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+def reading(number: int, sensor: int = 1, value: float = 20.0) -> str:
+    return json.dumps({"reading_id": number, "sensor_id": sensor, "value": value})
+
+
+@pytest.fixture(scope="module")
+def plant(session_home: Path) -> Iterator[Plant]:
+    home = session_home / "arrival"
+    pipelines = home / "pipelines"
+    pipelines.mkdir(parents=True)
+    schedules = {"readings": "on_arrival", "endless": "@continuous", "hourly": "0 * * * *", "by_hand": "none"}
+    for name, schedule in schedules.items():
+        (pipelines / f"{name}.toml").write_text(PIPELINE.format(name=name, schedule=schedule))
+    (pipelines / "mistaken.toml").write_text(PIPELINE.format(name="mistaken", schedule="none") + "\ncolour = 'red'\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = configuration.load(
+        home=home,
+        pipelines=pipelines,
+        jars=PROJECT / "var" / "jars",
+        airflow_port=port,
+        batch_bytes=BATCH_BYTES,
+    )
+
+    def on_postgres(dsn: str) -> None:
+        postgres.migrate(dsn)
+        with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(MASTER)
+
+    with Stack(own, on_postgres=on_postgres) as stack, stack.airflow() as airflow:
+        airflow.wait_for_dag("readings")
+        airflow.unpause("readings")
+        yield Plant(own, airflow, stack.postgres_dsn)
+    assert marked(own.var) == [], "nothing is left running"
+
+
+def test_a_file_that_lands_is_loaded_by_a_run_that_starts_by_itself(plant: Plant) -> None:
+    plant.land("first.jsonl", *map(reading, range(1, 11)))
+    plant.until(lambda: plant.fact() == 10, "the file is loaded")
+    plant.until_quiet()
+    run, *others = plant.runs()
+    assert (run.state, others) == ("success", [])
+    assert run.run_id.startswith("asset_triggered")
+
+
+def test_every_table_of_the_run_has_an_asset_event_with_counts_batch_and_master_versions(plant: Plant) -> None:
+    events = plant.airflow.asset_events("readings")
+    assert {"readings-fact", "readings-quarantine", "readings-backlog", "readings-mart-readings"} <= events.keys()
+    told = events["readings-fact"]
+    assert (told["batch"], told["lines"], told["accepted"], told["quarantined"]) == (1, 10, 10, 0)
+    assert set(told["master_versions"]) == {"sensor"}
+
+
+def test_an_idle_stack_starts_no_runs(plant: Plant) -> None:
+    before = plant.until_quiet()
+    assert not wait_until(lambda: len(plant.runs()) > before, QUIET_S)
+
+
+def test_files_beyond_one_batchs_limit_get_runs_of_their_own(plant: Plant) -> None:
+    before, had = plant.until_quiet(), plant.fact()
+    for part in range(3):
+        first = 1_000 + 60 * part
+        plant.land(f"large-{part}.jsonl", *map(reading, range(first, first + 60)))
+    plant.until(lambda: plant.fact() == had + 180, "all files are loaded")
+    assert plant.until_quiet() >= before + 2
+    assert {run.state for run in plant.runs()} == {"success"}
+
+
+def test_a_file_whose_last_line_is_completed_later_is_finished(plant: Plant) -> None:
+    had = plant.fact()
+    path = plant.land("growing.jsonl", reading(2_001), reading(2_002)[:20], end="")
+    plant.until(lambda: plant.fact() == had + 1, "the whole line is loaded")
+    with path.open("a") as file:
+        file.write(reading(2_002)[20:] + "\n")
+    plant.until(lambda: plant.fact() == had + 2, "the line that was completed is loaded")
+    assert plant.totals()["quarantine"] == 0
+
+
+def test_an_event_that_waits_gets_its_run_when_its_master_changes(plant: Plant) -> None:
+    had = plant.fact()
+    plant.land("early.jsonl", reading(3_001, sensor=500))
+    plant.until(lambda: plant.totals()["backlog_open"] == 1, "it waits")
+    before = plant.until_quiet()
+    assert not wait_until(lambda: len(plant.runs()) > before, QUIET_S), "waiting alone is no reason for a run"
+    plant.execute("insert into plant.sensors values (500, 'attic')")
+    plant.until(lambda: plant.fact() == had + 1, "it waits no longer")
+    assert plant.totals()["backlog_open"] == 0
+
+
+def test_a_held_batch_shows_and_holds_the_line_until_it_is_released(plant: Plant) -> None:
+    plant.until_quiet()
+    had = plant.fact()
+    plant.land("hot.jsonl", reading(4_001, value=5_000))
+    plant.until(lambda: plant.runs()[0].state == "failed", "the run says that something is wrong")
+    with ledger.reading(plant.dsn, "readings") as book:
+        held = book.oldest_unloaded()
+    assert held is not None
+    assert held.state == "held"
+    plant.land("after.jsonl", reading(4_002))
+    before = plant.until_quiet()
+    assert not wait_until(lambda: len(plant.runs()) > before, QUIET_S), "no run can do anything about it"
+    page = (plant.settings.reports / "readings" / str(held.batch) / "index.html").read_text()
+    assert "the audit holds this batch" in page
+    run = plant.airflow.trigger("readings", {"release": held.batch})
+    assert plant.airflow.wait("readings", run, timeout_s=SOON_S).state == "success"
+    plant.until(lambda: plant.fact() == had + 2, "what came after is loaded too")
+
+
+def test_the_triggerer_may_be_killed_in_between(plant: Plant) -> None:
+    had = plant.fact()
+    triggerers = [one for one in marked(plant.settings.var) if one.cmdline()[:1] == ["airflow triggerer"]]
+    first = min(triggerers, key=lambda one: one.create_time())  # the others are its children
+    os.kill(first.pid, signal.SIGKILL)
+    plant.land("meanwhile.jsonl", reading(5_001))
+    plant.until(lambda: plant.fact() == had + 1, "a new triggerer sees the file")
+
+
+def test_every_kind_of_schedule_becomes_one_of_airflows(plant: Plant) -> None:
+    def summary(name: str) -> str:
+        plant.airflow.wait_for_dag(name)
+        return str(plant.airflow.dag(name)["timetable_summary"])
+
+    assert summary("readings") == "Asset"
+    assert summary("endless") == "@continuous"
+    assert summary("hourly") == "0 * * * *"
+    assert summary("by_hand") in ("None", "null", "Never, external triggers only")
+
+
+def test_continuous_and_manual_pipelines_load_what_has_landed(plant: Plant) -> None:
+    for name in ("endless", "by_hand"):
+        plant.land("one.jsonl", reading(1), name=name)
+        plant.airflow.unpause(name)
+    plant.airflow.trigger("by_hand")
+    try:
+        plant.until(lambda: plant.fact("endless") == 1, "@continuous starts a run by itself")
+        plant.until(lambda: plant.fact("by_hand") == 1, "a run by hand loads")
+    finally:
+        plant.airflow.pause("endless")
+
+
+def test_a_mistaken_file_has_a_dag_that_says_so_and_leaves_the_others_alone(plant: Plant) -> None:
+    plant.airflow.wait_for_dag("mistaken")
+    assert "colour" in plant.airflow.dag("mistaken")["description"]
+    had = plant.fact()
+    plant.land("others.jsonl", reading(6_001))
+    plant.until(lambda: plant.fact() == had + 1, "the other pipelines go on")
+
+
+def test_events_are_fresh_in_the_mart(plant: Plant, record_property: Callable[[str, Any], None]) -> None:
+    """States how long it took; a busy machine is no failure."""
+    had, began = plant.fact(), time.monotonic()
+    plant.until_quiet()
+    plant.land("fresh.jsonl", *map(reading, range(7_001, 7_011)))
+    plant.until(lambda: plant.fact() == had + 10, "the file is loaded")
+    with ledger.reading(plant.dsn, "readings") as book:
+        last = book.last()
+    assert last is not None
+    assert last.freshness is not None
+    assert 0 < last.freshness["p95"] <= time.monotonic() - began
+    record_property("freshness_s", last.freshness)

@@ -1,0 +1,38 @@
+"""The `maintenance` DAG as Airflow reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from etl.settings import PROJECT
+
+SCRIPT = """
+import json, sys
+sys.path.insert(0, "dags")
+import maintenance
+dag = maintenance.flow
+print(json.dumps({
+    "pipelines": dag.task_dict["keep_up"].op_kwargs_expand_input.value["pipeline"],
+    "tasks": sorted(dag.task_dict),
+    "schedule": str(dag.schedule),
+    "max_active_runs": dag.max_active_runs,
+    "params": {name: dag.params[name] for name in dag.params},
+    "heavy": sorted({"pyspark", "great_expectations", "pandas", "numba", "deltalake"} & set(sys.modules)),
+}))
+"""
+
+
+def test_every_pipeline_is_kept_up_daily_with_a_form_for_how_much_history_stays(tmp_path: Path) -> None:
+    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    dag = json.loads(done.stdout.splitlines()[-1])
+    assert dag["tasks"] == ["keep_up", "masters"]
+    assert dag["pipelines"] == ["orders", "trips", "web_sessions"]
+    assert (dag["schedule"], dag["max_active_runs"]) == ("@daily", 1)
+    assert dag["params"] == {"days": 30, "dry_run": False}
+    assert dag["heavy"] == []

@@ -1,0 +1,129 @@
+"""The DAGs as Airflow reads them: one for each declared pipeline, whatever state the other files are in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etl.settings import PROJECT
+
+SCRIPT = """
+import json, sys
+sys.path.insert(0, "dags")
+import pipelines
+from airflow.sdk import DAG
+
+def described(dag):
+    return {
+        "tasks": {task.task_id: sorted(task.downstream_task_ids) for task in dag.tasks},
+        "outlets": {task.task_id: [asset.name for asset in task.outlets] for task in dag.tasks},
+        "rules": {task.task_id: task.trigger_rule.value for task in dag.tasks},
+        "retries": sorted({task.retries for task in dag.tasks}),
+        "schedule": dag.schedule if isinstance(dag.schedule, str | None) else [
+            [asset.name, [watcher.trigger.serialize()[0] for watcher in asset.watchers]] for asset in dag.schedule],
+        "max_active_runs": dag.max_active_runs,
+        "at_a_time": {task.task_id: task.max_active_tis_per_dag for task in dag.tasks},
+        "catchup": dag.catchup,
+        "params": list(dag.params),
+        "tags": sorted(dag.tags),
+        "description": dag.description,
+    }
+
+found = {dag.dag_id: described(dag) for dag in vars(pipelines).values() if isinstance(dag, DAG)}
+heavy = {"pyspark", "great_expectations", "pandas", "numba", "deltalake"}
+print(json.dumps({"dags": found, "heavy": sorted(heavy & set(sys.modules))}))
+"""
+REFUSED = """
+import json, sys
+sys.path.insert(0, "dags")
+import pipelines
+from airflow.sdk.exceptions import ParamValidationError
+
+for text in sys.argv[1:]:
+    params = pipelines.pipeline_orders.params
+    try:
+        params["release"] = json.loads(text)
+        params.validate()
+        print(text, "taken")
+    except ParamValidationError:
+        print(text, "refused")
+"""
+
+
+def ask(script: str, home: Path, *words: str, **variables: str) -> list[str]:
+    """The last lines that a script prints in a Python where Airflow is at home in a new folder."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTSTAGE_")}
+    env |= {"AIRFLOW_HOME": str(home), "PYTHONPATH": str(PROJECT), "FRONTSTAGE_HOME": str(home), **variables}
+    command = [sys.executable, "-c", script, *words]
+    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return dict(json.loads(ask(SCRIPT, tmp_path_factory.mktemp("airflow"))[-1]))
+
+
+def test_every_declared_pipeline_is_a_dag_of_one_task_to_the_mart_and_a_report(shipped: dict[str, Any]) -> None:
+    assert sorted(shipped["dags"]) == ["orders", "trips", "web_sessions"]
+    for dag in shipped["dags"].values():
+        assert dag["tasks"] == {"micro_batch": ["report"], "report": []}
+        assert (dag["catchup"], dag["retries"]) == (False, [4])
+        assert dag["at_a_time"]["micro_batch"] == 1
+        assert dag["params"] == ["release"], "a form for manual triggers"
+        assert dag["rules"]["report"] == "none_skipped", "a held batch has a report too"
+
+
+def test_a_pipeline_runs_when_its_file_says(shipped: dict[str, Any]) -> None:
+    ((name, watchers),) = shipped["dags"]["orders"]["schedule"]
+    assert name == "orders-arrivals"
+    assert watchers == ["etl.airflow.arrival.ArrivalTrigger"]
+    assert shipped["dags"]["trips"]["schedule"] == "*/5 * * * *"
+    assert shipped["dags"]["orders"]["max_active_runs"] == 2, "the next run need not wait for the report of this one"
+    assert shipped["dags"]["trips"]["max_active_runs"] == 1
+
+
+def test_publishing_tells_other_dags_about_every_table(shipped: dict[str, Any]) -> None:
+    outlets = shipped["dags"]["orders"]["outlets"]
+    assert outlets["micro_batch"] == [
+        "orders-fact", "orders-quarantine", "orders-backlog", "orders-mart-orders", "orders-mart-daily_sales",
+    ]  # fmt: skip
+    assert not outlets["report"]
+
+
+def test_reading_the_dag_file_loads_no_engine(shipped: dict[str, Any]) -> None:
+    assert shipped["heavy"] == []
+    assert len((PROJECT / "dags" / "pipelines.py").read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize(("schedule", "expected"), [("none", None), ("0 5 * * *", "0 5 * * *")])
+def test_a_setting_overrides_every_schedule(tmp_path: Path, schedule: str, expected: str | None) -> None:
+    found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_SCHEDULE=schedule)[-1])["dags"]
+    assert {dag["schedule"] for dag in found.values()} == {expected}
+
+
+def test_a_broken_file_is_a_dag_that_says_why_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "pipelines"
+    shutil.copytree(PROJECT / "warehouse" / "pipelines", folder)
+    file = folder / "trips.toml"
+    file.write_text(file.read_text().replace('key = ["service_day"', 'key = ["servce_day"'))
+    (folder / "nonsense.toml").write_text("name = = 1\n")
+    found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_PIPELINES=str(folder))[-1])["dags"]
+    assert found["orders"]["tags"] == ["frontstage", "pipeline"]
+    assert (found["trips"]["tags"], found["nonsense"]["tags"]) == (["broken", "frontstage"], ["broken", "frontstage"])
+    assert "did you mean 'service_day'" in found["trips"]["description"]
+    assert found["trips"]["tasks"] == {"correct_the_file": []}
+
+
+def test_the_form_takes_a_batch_or_nothing(tmp_path: Path) -> None:
+    given = ["null", "12", "0", "-3", "1.5", '"12"', '"x; drop table"', "[1]"]
+    said = ask(REFUSED, tmp_path, *given)
+    assert said[-len(given) :] == [f"{text} {'taken' if text in ('null', '12') else 'refused'}" for text in given]

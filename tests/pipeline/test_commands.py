@@ -1,0 +1,73 @@
+"""`frontstage status`, `audit` and `report` about batches that have run."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from etl.cli import app
+from etl.errors import TerminalError
+from etl.pipeline.prepare import UnknownPipeline
+from tests.support.site import Site, order
+
+
+@pytest.fixture
+def told(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A site with one batch, which the commands find in their settings."""
+    for name in [name for name in os.environ if name.startswith("FRONTSTAGE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("FRONTSTAGE_HOME", str(site.settings.home))
+    monkeypatch.setenv("FRONTSTAGE_POSTGRES_DSN", site.dsn)
+    site.land("a.jsonl", order(1), order(1), order(2, customer_id=77), b"{")
+    site.step("report", site.run())
+    return site
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+@pytest.mark.usefixtures("told")
+def test_status_shows_where_every_event_is_and_the_batches_of_every_pipeline() -> None:
+    found = json.loads(invoke("status", "--json").stdout)["pipelines"]
+    assert found["trips"] == {"totals": {}, "batches": []}
+    totals = found["orders"]["totals"]
+    assert (totals["lines"], totals["fact"], totals["quarantine"], totals["duplicates"]) == (4, 1, 1, 1)
+    (batch,) = found["orders"]["batches"]
+    assert (batch["batch"], batch["state"], batch["accepted"]) == (1, "loaded", 1)
+    text = invoke("status").stdout
+    assert "trips: has not run yet" in text
+    assert "loaded" in text
+
+
+def test_an_audit_that_adds_up_succeeds_and_one_that_does_not_says_what_and_fails(told: Site) -> None:
+    done = invoke("audit")
+    assert (done.exit_code, "orders: it adds up" in done.stdout) == (0, True)
+    told.execute("delete from mart.orders")
+    done = invoke("audit", "orders", "--json")
+    assert done.exit_code == 1
+    (counted,) = json.loads(done.stdout[done.stdout.index("[\n") :])
+    assert counted["faults"] == ["mart.orders has 0 rows, the fact table 1"]
+
+
+@pytest.mark.usefixtures("told")
+def test_a_report_is_found_by_its_batch_or_as_the_newest_of_the_only_pipeline_that_has_run() -> None:
+    for words in (("report",), ("report", "orders", "--batch", "1")):
+        assert "batch 1: loaded, 4 lines read; 1 events went into the warehouse" in invoke(*words).stdout
+    assert json.loads(invoke("report", "--json").stdout)["totals"]["balanced"]
+
+
+@pytest.mark.usefixtures("told")
+def test_a_pipeline_that_is_not_declared_or_not_named_is_a_sentence() -> None:
+    for command in ("audit", "report", "run"):
+        assert isinstance(invoke(command, "sales").exception, UnknownPipeline)
+
+
+def test_which_pipeline_is_asked_when_several_have_run(told: Site) -> None:
+    (told.settings.warehouse / "trips").mkdir()
+    done = invoke("report")
+    assert isinstance(done.exception, TerminalError)
+    assert str(done.exception) == "which pipeline? name one of orders, trips"

@@ -1,0 +1,252 @@
+"""Maintenance on real files, Postgres and Delta: what goes, what stays, and that the books still balance."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etl.adapters import ledger
+from etl.errors import Busy, TerminalError
+from etl.pipeline.maintenance import Keep
+from etl.pipeline.recover import HistoryForgotten
+from tests.support.site import Site, order, quiet
+
+LATER = timedelta(days=40)
+
+
+class Recorded:
+    """Delta's maintenance, as far as a test without Spark can follow it."""
+
+    def __init__(self) -> None:
+        self.optimized: list[str] = []
+        self.vacuumed: list[str] = []
+
+    def optimize(self, folder: Path) -> None:
+        self.optimized.append(folder.name)
+
+    def vacuum(self, folder: Path, keep: timedelta) -> None:
+        assert keep >= timedelta(days=7)
+        self.vacuumed.append(folder.name)
+
+
+def maintain(site: Site, tables: Recorded | None = None, *, days: int = 30, dry_run: bool = False) -> dict[str, Any]:
+    return site.steps.maintain(site.pipeline, Keep(timedelta(days=days), dry_run), tables, quiet)
+
+
+def age(path: Path, by: timedelta = LATER) -> None:
+    at = (datetime.now(UTC) - by).timestamp()
+    os.utime(path, (at, at))
+
+
+def load(site: Site, *numbers: int, name: str | None = None) -> Path:
+    path = site.land(name or f"f{numbers[0]}.jsonl", *map(order, numbers))
+    assert site.run() is not None
+    return path
+
+
+def line(number: int) -> bytes:
+    return json.dumps(order(number)).encode() + b"\n"
+
+
+def archived(site: Site) -> list[Path]:
+    return sorted(path for path in site.places.archive.rglob("*") if path.is_file())
+
+
+def archive_all(site: Site) -> None:
+    """Let everything that is consumed be quiet and go to the archive."""
+    site.later(timedelta(minutes=5)).run()
+
+
+def test_files_of_a_try_that_was_not_decided_go_and_those_of_tables_stay(site: Site) -> None:
+    for number in range(1, 21):  # more files than a handful, so that names are compared as in large tables
+        load(site, number)
+    folder = site.settings.warehouse / site.pipeline / "fact"
+    live = sorted(folder.glob("*.parquet"))
+    garbage = folder / "part-000000021-deadbeef-00000.parquet"
+    garbage.write_bytes(b"a try that ended early")
+    for path in (*live, garbage):
+        age(path)
+    result = maintain(site)
+    assert result["garbage"]["files"] >= 1
+    assert sorted(folder.glob("*.parquet")) == live
+    assert site.inventory().faults == []
+
+
+def test_what_a_try_may_still_be_writing_stays(site: Site) -> None:
+    load(site, 1)
+    fresh = site.settings.warehouse / site.pipeline / "fact" / "part-000000002-deadbeef-00000.parquet"
+    fresh.write_bytes(b"half of it")
+    maintain(site)
+    assert fresh.exists()
+
+
+def test_a_dry_run_says_what_would_go_and_takes_nothing(site: Site) -> None:
+    load(site, 1)
+    garbage = site.settings.warehouse / site.pipeline / "fact" / "part-000000002-deadbeef-00000.parquet"
+    garbage.write_bytes(b"a try that ended early")
+    age(garbage)
+    tables = Recorded()
+    assert maintain(site, tables, dry_run=True)["garbage"] == {"files": 1, "bytes": len(b"a try that ended early")}
+    assert garbage.exists()
+    assert (tables.optimized, tables.vacuumed) == ([], [])
+
+
+def test_a_held_batch_loses_nothing_however_long_it_is_held(site: Site) -> None:
+    site.land("a.jsonl", order(1))
+    batch = site.decide()
+    assert batch is not None
+    with site.writing() as run:
+        run.ledger.record_audit(batch, "held", {"success": False, "expectations": []})
+    for path in (site.settings.warehouse / site.pipeline).rglob("*part-*"):
+        age(path)
+    tables = Recorded()
+    maintain(site.later(LATER), tables)
+    assert tables.vacuumed == [], "its files are in no table's log yet"
+    site.step("ingest", release=batch)
+    site.step("audit", batch)
+    site.step("publish", batch)
+    assert site.totals()["fact"] == 1
+
+
+def test_tables_of_many_files_are_compacted_but_not_the_backlog(site: Site) -> None:
+    for number in range(1, 18):
+        site.land(f"f{number}.jsonl", order(number), order(1000 + number, customer_id=999))
+        site.run()
+    tables = Recorded()
+    maintain(site, tables)
+    assert "fact" in tables.optimized
+    assert "backlog" not in tables.optimized, "the ledger names its files for as long as events wait"
+    assert {"fact", "quarantine", "backlog", "dim_customer", "dim_product"} <= set(tables.vacuumed)
+
+
+def test_old_archived_input_goes_and_the_count_from_raw_files_still_adds_up(site: Site) -> None:
+    load(site, 1, 2, 3)
+    archive_all(site)
+    assert len(archived(site)) == 1
+    load(site, 4)
+    result = maintain(site.later(LATER))
+    assert result["archive"]["files"] == 1
+    assert archived(site) == []
+    assert site.inventory().faults == []
+    assert site.inventory().raw_lines == 4
+
+
+def test_an_archive_that_was_counted_but_not_yet_removed_is_not_counted_twice(site: Site) -> None:
+    load(site, 1, 2)
+    archive_all(site)
+    (path,) = archived(site)
+    with site.writing() as run:
+        run.ledger.remove_archive(path.parent.name, 2)
+    assert site.inventory().faults == [], "the process ended between the note and the removal"
+    maintain(site.later(LATER))
+    assert site.inventory().faults == []
+
+
+def test_old_batches_are_forgotten_except_those_that_read_a_file_still_there(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.pipeline.retention._NEWEST_KEPT", 1)
+    load(site, 1)
+    archive_all(site)
+    load(site, 2)  # stays where it landed
+    load(site, 3)
+    assert maintain(site.later(LATER))["batches_forgotten"] == 1
+    with ledger.reading(site.dsn, site.pipeline) as book:
+        assert [record.batch for record in book.history(10)] == [2, 3]
+    load(site, 4)
+    assert site.totals()["fact"] == 4
+    assert site.inventory().faults == []
+
+
+def test_young_batches_and_batches_that_are_not_loaded_are_never_forgotten(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.pipeline.retention._NEWEST_KEPT", 1)
+    load(site, 1)
+    archive_all(site)
+    load(site, 2)
+    assert maintain(site)["batches_forgotten"] == 0
+
+
+def test_a_warehouse_from_before_what_the_ledger_remembers_is_refused(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.pipeline.retention._NEWEST_KEPT", 1)
+    load(site, 1)
+    log = site.settings.warehouse / site.pipeline / "fact" / "_delta_log"
+    shutil.copytree(log, tmp_path / "backup")
+    for number in (2, 3, 4):
+        load(site, number)
+    archive_all(site)
+    load(site, 5)
+    assert maintain(site.later(LATER))["batches_forgotten"] == 4
+    shutil.rmtree(log)
+    shutil.copytree(tmp_path / "backup", log)
+    site.land("next.jsonl", order(6))
+    with pytest.raises(HistoryForgotten, match="the ledger remembers batches from 5 on"):
+        site.restarted().run()
+
+
+def test_a_file_that_grew_after_it_was_archived_is_read_on(site: Site) -> None:
+    path = load(site, 1, 2)
+    writer = path.open("ab")  # somebody who is not done with it
+    archive_all(site)
+    assert not path.exists()
+    writer.write(line(3) + line(4))
+    writer.close()
+    later = site.later(timedelta(minutes=10))
+    assert maintain(later, dry_run=True)["landed_again"] == 1
+    assert maintain(later)["landed_again"] == 1
+    assert path.exists()
+    assert later.run() is not None
+    assert site.totals()["lines"] == 4
+    assert site.totals()["duplicates"] == 0
+    assert site.inventory().faults == []
+    assert maintain(later)["landed_again"] == 0
+
+
+def test_a_grown_file_whose_name_is_taken_lands_under_another(site: Site) -> None:
+    path = load(site, 1)
+    writer = path.open("ab")
+    archive_all(site)
+    writer.write(line(2))
+    writer.close()
+    later = site.later(timedelta(minutes=10))
+    load(later, 3, name=path.name)
+    maintain(later)
+    assert later.run() is not None
+    assert site.totals()["lines"] == site.totals()["fact"] == 3
+    assert site.inventory().faults == []
+
+
+def test_reports_and_results_of_audits_go_when_they_are_old(site: Site) -> None:
+    for number in (1, 2, 3):
+        load(site, number)
+        site.step("report", number)
+    reports = site.settings.reports / site.pipeline
+    for folder in (reports / "1", reports / "2"):
+        age(folder)
+    maintain(site)
+    assert sorted(path.name for path in reports.iterdir() if path.is_dir()) == ["3"]
+
+
+def test_maintenance_waits_its_turn(site: Site) -> None:
+    load(site, 1)
+    with site.writing(), pytest.raises(Busy):
+        maintain(site)
+
+
+def test_a_pipeline_that_has_not_run_is_left_alone(site: Site) -> None:
+    assert maintain(site) == {"pipeline": site.pipeline, "dry_run": False}
+    assert not (site.settings.warehouse / site.pipeline / "fact").exists()
+
+
+def test_too_little_history_is_refused() -> None:
+    with pytest.raises(TerminalError, match="3 days of history are too few"):
+        Keep(timedelta(days=3))

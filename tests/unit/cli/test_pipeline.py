@@ -1,0 +1,206 @@
+"""`frontstage pipeline …` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from etl.adapters import postgres
+from etl.cli import app
+from etl.contract.draft import DraftRefused
+from etl.contract.errors import PipelineFileError
+from etl.contract.load import load
+from etl.contract.resolve import check_against
+from etl.contract.sample import SampleRefused, read_sample
+from etl.masters.tables import master_schemas
+from etl.samples.examples import EXAMPLES
+from etl.settings import PROJECT
+
+PIPELINES = PROJECT / "warehouse" / "pipelines"
+NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("FRONTSTAGE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("FRONTSTAGE_HOME", str(tmp_path))
+    shutil.copytree(PIPELINES, tmp_path / "pipelines")
+    monkeypatch.setenv("FRONTSTAGE_PIPELINES", "pipelines")
+    return tmp_path
+
+
+@pytest.fixture
+def dsn(home: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database with the masters of all examples, which the commands find in their settings."""
+    monkeypatch.setenv("FRONTSTAGE_POSTGRES_DSN", database)
+    for example in EXAMPLES.values():
+        example.seed(database, home / "var")
+    return database
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(app, ["pipeline", *words])
+
+
+def test_the_shipped_files_are_good_and_listed(home: Path):
+    checked = invoke("check")
+    assert (checked.exit_code, checked.stdout.count("is good")) == (0, 3)
+    listed = json.loads(invoke("list", "--json").stdout)
+    assert [one["name"] for one in listed] == ["orders", "trips", "web_sessions"]
+    assert listed[1]["key"] == "service_day, meter, trip_number"
+
+
+def test_check_says_every_mistake_of_a_file_and_ends_with_78(home: Path, tmp_path: Path):
+    path = tmp_path / "wrong.toml"
+    path.write_text((PIPELINES / "trips.toml").read_text().replace('"24h"', '"soon"').replace('"1 minute"', '"later"'))
+    done = invoke("check", str(path), str(PIPELINES / "orders.toml"))
+    assert done.exit_code == 78
+    assert "orders.toml is good" in done.stdout
+    assert [line.split(":")[1] for line in done.stderr.splitlines()] == [
+        " wrong.toml, line 7", " wrong.toml, line 8",
+    ]  # fmt: skip
+
+
+def test_two_files_must_not_claim_the_same(home: Path):
+    folder = home / "pipelines"
+    for path in folder.glob("*.toml"):
+        path.unlink()
+    text = (PIPELINES / "trips.toml").read_text()
+    (folder / "a.toml").write_text(text)
+    (folder / "b.toml").write_text(text)
+    done = invoke("check")
+    assert done.exit_code == 78
+    assert "a.toml is good" in done.stdout
+    assert "b.toml, line 5: pipeline 'trips' is declared by a.toml already" in done.stderr
+
+
+def test_show_tells_rules_by_their_reasons(home: Path):
+    text = invoke("show", "orders").stdout
+    assert "ordered_at_not_in_future" in text
+    assert "master customer: postgres:master.customers on customer_id = customer_id, required, scd2" in text
+    shown = json.loads(invoke("show", "orders", "--json").stdout)
+    assert shown["measures"] == {"amount": "cast(quantity * unit_price as decimal(28,4))"}
+    unknown = invoke("show", "order")
+    assert unknown.exit_code != 0
+    assert "did you mean 'orders'?" in str(unknown.exception)
+
+
+def test_the_schema_in_the_tree_is_current_and_accepts_the_examples(home: Path):
+    text = invoke("schema").stdout
+    assert (PIPELINES / "schema.json").read_text() == text, "run `frontstage pipeline schema > …/schema.json`"
+    validator = jsonschema.Draft202012Validator(json.loads(text))
+    for path in PIPELINES.glob("*.toml"):
+        assert [*validator.iter_errors(tomllib.loads(path.read_text()))] == []
+    wrong = tomllib.loads((PIPELINES / "trips.toml").read_text().replace("grace", "grce"))
+    assert [error.validator for error in validator.iter_errors(wrong)] == ["additionalProperties"]
+
+
+def test_check_compares_with_the_masters_themselves(dsn: str, home: Path):
+    assert invoke("check", "--masters").exit_code == 0
+    with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("alter table city.drivers rename company to firm")
+    done = invoke("check", "--masters")
+    assert done.exit_code == 78
+    assert "trips.toml, line 48: 'company' is not a column of postgres:city.drivers" in done.stderr
+
+
+def test_a_new_file_from_real_tables_and_events_is_good(dsn: str, home: Path):
+    EXAMPLES["web_sessions"].generate(home / "events", 300, 1, NOW)
+    (sample, _) = sorted((home / "events").iterdir())
+    # Dirt of the example is taken out: a sample is what somebody would show.
+    rows = [line for line in sample.read_text().splitlines() if "a lot" not in line and "/13/" not in line]
+    sample.write_text("\n".join(dict.fromkeys(rows)) + "\n")
+    done = invoke(
+        "new", "visits", "--events", str(sample), "--from-table", "web.sites", "--on", "site=site.host",
+        "--on", "country=sites.country", "--from-table", "delta:masters/campaigns",
+        "--on", "campaign=campaign_row.code", "--key", "session",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.exception
+    path = home / "pipelines" / "visits.toml"
+    assert invoke("check", "--masters", str(path)).exit_code == 0
+    pipeline = load(path, home / "var")
+    fields = {one.name: one for one in pipeline.stream.fields}
+    assert (fields["started"].format, fields["revenue"].strip) == ("%d/%m/%Y %H:%M:%S", "$,")
+    assert pipeline.masters[0].on == (("site", "host"), ("country", "country"))
+    assert pipeline.masters[0].history == "scd2"
+    assert check_against(pipeline, master_schemas(pipeline, dsn, home / "var")).name == "visits"
+
+
+def test_keys_are_matched_by_name_and_one_table_may_be_met_twice(dsn: str, home: Path):
+    events = home / "rides.jsonl"
+    rides = [
+        {"ride_id": n, "pickup_zone_id": 1 + n % 5, "dropoff_zone_id": 2, "driver_id": f"D{n:05}", "fare": n + 0.5,
+         "at": f"2026-11-17T10:00:{n:02}Z", "note": None if n else "x"}
+        for n in range(20)
+    ]  # fmt: skip
+    events.write_text("".join(json.dumps(one) + "\n" for one in rides))
+    done = invoke(
+        "new", "rides", "--events", str(events), "--from-table", "pickup=city.zones",
+        "--from-table", "dropoff=city.zones", "--from-table", "city.drivers",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.exception
+    pipeline = load(home / "pipelines" / "rides.toml", home / "var")
+    assert [one.on for one in pipeline.masters] == [
+        (("pickup_zone_id", "zone_id"),), (("dropoff_zone_id", "zone_id"),), (("driver_id", "driver_id"),),
+    ]  # fmt: skip
+    assert pipeline.stream.key == ("ride_id",)
+    assert pipeline.stream.event_time == "at"
+    assert [one.name for one in pipeline.stream.fields if one.nullable] == ["note"]
+    assert invoke("check", "--masters", str(home / "pipelines" / "rides.toml")).exit_code == 0
+
+
+def test_what_cannot_be_guessed_is_asked_for(dsn: str, home: Path):
+    events = home / "e.jsonl"
+    events.write_text('{"a": 1, "who": 5}\n{"a": 1, "who": 5}\n')
+    target = str(home / "e.toml")
+    no_key = invoke("new", "e", "--events", str(events), "--output", target)
+    assert isinstance(no_key.exception, DraftRefused)
+    assert "say which are the key: --key FIELD" in str(no_key.exception)
+    no_match = invoke(
+        "new", "e", "--events", str(events), "--output", target, "--from-table", "city.zones", "--key", "a"
+    )
+    assert "no field of the sample looks like 'zone_id' of city.zones; say --on FIELD=zone.zone_id" in str(
+        no_match.exception
+    )
+    wrong_kind = invoke(
+        "new", "e", "--events", str(events), "--output", target, "--key", "a", "--from-table", "city.zones",
+        "--on", "who=zone.name",
+    )  # fmt: skip
+    assert wrong_kind.exit_code == 0, "a number that is matched with texts is read as text"
+    again = invoke("new", "e", "--events", str(events), "--output", target, "--key", "a")
+    assert "exists already" in str(again.exception)
+
+
+def test_a_name_that_cannot_be_is_refused_and_leaves_no_file(home: Path):
+    events = home / "e.jsonl"
+    events.write_text('{"id": 1}\n')
+    done = invoke("new", "Bad-Name", "--events", str(events), "--output", str(home / "x.toml"))
+    assert isinstance(done.exception, PipelineFileError)
+    assert not (home / "x.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("e.xml", b"<a/>"),
+        ("e.jsonl", b"[1]\n"),
+        ("e.jsonl", b"{"),
+        ("e.jsonl", b""),
+        ("e.parquet", b"x"),
+        ("e.csv", b""),
+    ],
+)
+def test_a_sample_that_cannot_be_read_is_a_sentence(tmp_path: Path, name: str, content: bytes):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(SampleRefused, match=f"{name} is not a sample of events: "):
+        read_sample(path)

@@ -1,0 +1,154 @@
+"""Parquet rows: the same events as lines give, whatever types the file has."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from etl.contract.model import Field
+from etl.contract.types import arrow_type
+from etl.ingest.events import EXTRA
+from etl.ingest.parquet_rows import parse_rows, read_rows
+from tests.unit.ingest.samples import ORDER, stream
+
+
+def one(values: pa.Array, declared: str, **options: Any) -> list[tuple[Any, list[str]]]:
+    events = parse_rows(pa.table({"x": values}), stream(Field("x", arrow_type(declared), **options)))
+    events.batch.validate(full=True)
+    return list(zip(events.batch.column("x").to_pylist(), events.reasons.to_pylist(), strict=True))
+
+
+MOMENT = datetime(2026, 11, 17, 9, 30, 15, 123_000, tzinfo=UTC)
+
+CONVERTED: list[tuple[pa.Array, str, Any]] = [
+    (pa.array([7], pa.int64()), "int", 7),
+    (pa.array([7], pa.uint8()), "bigint", 7),
+    (pa.array([7.0]), "int", 7),
+    (pa.array(["7"]), "int", 7),
+    (pa.array([40.49]), "decimal(18,4)", Decimal("40.4900")),
+    (pa.array([Decimal("1.23456")]), "decimal(18,4)", Decimal("1.2346")),
+    (pa.array([Decimal("1.2345")], pa.decimal128(18, 4)), "decimal(18,4)", Decimal("1.2345")),
+    (pa.array([1.5]), "double", 1.5),
+    (pa.array([1], pa.int8()), "double", 1.0),
+    (pa.array([True]), "boolean", True),
+    (pa.array([True]), "string", "true"),
+    (pa.array(["a"]).dictionary_encode(), "string", "a"),
+    (pa.array(["ä"], pa.large_string()), "string", "ä"),
+    (pa.array([b"ab"], pa.binary()), "string", "ab"),
+    (pa.array([b"ab"], pa.binary(2)), "string", "ab"),
+    (pa.array(["ab"], pa.string_view()), "string", "ab"),
+    (pa.array([MOMENT], pa.timestamp("us", "UTC")), "timestamp", MOMENT),
+    (pa.array([MOMENT], pa.timestamp("ns", "Europe/Berlin")), "timestamp", MOMENT),
+    (pa.array([MOMENT.replace(tzinfo=None)], pa.timestamp("ms")), "timestamp", MOMENT),
+    (pa.array([date(2026, 11, 17)]), "timestamp", datetime(2026, 11, 17, tzinfo=UTC)),
+    (pa.array([date(2026, 11, 17)], pa.date64()), "date", date(2026, 11, 17)),
+    (pa.array([datetime(1969, 11, 17)], pa.timestamp("s")), "date", date(1969, 11, 17)),
+    (pa.array(["2026-11-17"]), "date", date(2026, 11, 17)),
+]
+
+REFUSED: list[tuple[pa.Array, str]] = [
+    (pa.array([2**40]), "int"),
+    (pa.array([2**64 - 1], pa.uint64()), "bigint"),
+    (pa.array([2.5]), "int"),
+    (pa.array([float("nan")]), "double"),
+    (pa.array([float("inf")]), "double"),
+    (pa.array([float("nan")]), "decimal(18,4)"),
+    (pa.array([Decimal(10) ** 20]), "decimal(18,4)"),
+    (pa.array([[1]]), "int"),
+    (pa.array([{"a": 1}]), "string"),
+    (pa.array([1], pa.duration("s")), "bigint"),
+    (pa.array(["a\0b"]), "string"),
+    (pa.array([b"\xff"]), "string"),
+    (pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers()), "string"),
+    (pa.array(["x" * 70_000]), "string"),
+    (pa.array([2**62], pa.timestamp("s")), "timestamp"),
+    (pa.array([2**62], pa.timestamp("us", "UTC")), "timestamp"),
+    (pa.array([-(2**31)], pa.int32()).view(pa.date32()), "date"),
+    (pa.array([MOMENT], pa.timestamp("us", "UTC")), "date"),
+    (pa.array([20261117]), "date"),
+    (pa.array([5]), "timestamp"),
+]
+
+
+@pytest.mark.parametrize(("values", "declared", "value"), CONVERTED, ids=str)
+def test_converted(values: pa.Array, declared: str, value: Any) -> None:
+    both = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    assert one(both, declared) == [(value, []), (None, ["x_missing"])]
+
+
+@pytest.mark.parametrize(("values", "declared"), REFUSED, ids=[f"{kind}-{n}" for n, (_, kind) in enumerate(REFUSED)])
+def test_refused(values: pa.Array, declared: str) -> None:
+    both = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    assert one(both, declared, required=False) == [(None, ["x_invalid"]), (None, [])]
+
+
+def test_missing_columns_and_defaults() -> None:
+    fields = (Field("a", arrow_type("int")), Field("b", arrow_type("int"), default=3, required=False))
+    events = parse_rows(pa.table({"c": [1, None], "d": ["x", None]}), stream(*fields), first_row=11)
+    assert events.reasons.to_pylist() == [["a_missing"]] * 2
+    assert events.batch.to_pylist() == [{"a": None, "b": 3, EXTRA: '{"c":1,"d":"x"}'}, {"a": None, "b": 3, EXTRA: None}]
+    assert events.line.tolist() == [11, 12]
+
+
+def test_strip_and_format_apply_to_text_columns() -> None:
+    assert one(pa.array(["9.50$"]), "decimal(9,2)", strip="$") == [(Decimal("9.50"), [])]
+    assert one(pa.array(["17.11.2026"]), "date", format="%d.%m.%Y") == [(date(2026, 11, 17), [])]
+
+
+def test_rows_are_shown_as_json_whatever_they_hold() -> None:
+    table = pa.table(
+        {
+            "x": [1, None],
+            "f": [float("nan"), 0.5],
+            "s": pa.array([b'\xff"', b"\n"], pa.binary()),
+            "l": [[1, None], None],
+            "t": pa.array([2**62, 0], pa.timestamp("s")),
+            "d": pa.array([1, None], pa.duration("s")),
+            "far": pa.array([[2**62], [0]], pa.list_(pa.timestamp("s"))),
+        }
+    )
+    events = parse_rows(table, stream(Field("x", arrow_type("int"))))
+    first, second = [json.loads(raw) for raw in events.raw.to_pylist()]
+    assert (first["x"], first["f"], first["s"], first["l"]) == (1, None, '�"', "[1, null]")
+    assert (second["x"], second["f"], second["s"], second["l"], second["d"]) == (None, 0.5, "\n", None, None)
+    assert json.loads(events.batch.column(EXTRA)[1].as_py())["f"] == 0.5
+
+
+def file(table: pa.Table, **options: Any) -> pa.Buffer:
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return pa.py_buffer(out.getvalue())
+
+
+def test_a_file_is_read_in_parts_and_numbered_through() -> None:
+    orders = pa.table({"order_id": range(70_000)})
+    parts = list(read_rows(file(orders), stream(ORDER[0])))
+    assert [len(part) for part in parts] == [65_536, 4_464]
+    assert parts[1].line[0] == 65_537
+    assert parts[1].batch.column(0)[0].as_py() == 65_536
+
+
+def test_what_is_no_parquet_is_one_refused_event() -> None:
+    for content in (b"", b"PAR1", b"x" * 5_000):
+        (events,) = read_rows(pa.py_buffer(content), stream(*ORDER))
+        assert events.reasons.to_pylist() == [["malformed_parquet"]]
+        assert events.raw.to_pylist() == [content[:1_024]]
+
+
+def test_a_damaged_row_group_keeps_the_rows_before_it() -> None:
+    whole = file(
+        pa.table({"order_id": range(200_000)}), row_group_size=100_000, compression="zstd", use_dictionary=False
+    )
+    content = bytearray(whole.to_pybytes())
+    second = pq.ParquetFile(pa.BufferReader(whole)).metadata.row_group(1).column(0).data_page_offset
+    content[second : second + 2_000] = b"\xff" * 2_000
+    parts = list(read_rows(pa.py_buffer(bytes(content)), stream(ORDER[0])))
+    assert sum(len(part) for part in parts[:-1]) >= 65_536
+    assert parts[-1].reasons.to_pylist() == [["malformed_parquet"]]
