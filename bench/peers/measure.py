@@ -46,8 +46,8 @@ class Contender(Protocol):
         """The orders with all columns of their master rows."""
         ...
 
-    def settle(self) -> None:
-        """What happens between batches; not timed."""
+    def settle(self, batch_s: float) -> None:
+        """What happens between batches, after one that took so long; its mean is part of a batch's time."""
         ...
 
     def memory(self) -> Memory: ...
@@ -114,7 +114,7 @@ def seconds_of(
     began = time.perf_counter()
     action(contender.join(orders))
     joined = time.perf_counter()
-    contender.settle()
+    contender.settle(joined - began)
     return joined - began, time.perf_counter() - joined
 
 
@@ -147,7 +147,8 @@ def measure(
 
 def row_of(contender: Contender, draw: Draw, runs: Sequence[float], between: Sequence[float]) -> Row:
     """A cell as the result file has it."""
-    seconds, memory = median(runs), contender.memory()
+    learning = sum(between) / len(between)  # a mean, because it does not come with every batch
+    seconds, memory = median(runs) + learning, contender.memory()
     progress(f"{contender.name:<13}{draw.size:>10,} orders  zipf {draw.zipf:<4g}{seconds:>9.3f} s  {_brief(runs)}")
     return {
         "contender": contender.name,
@@ -155,7 +156,8 @@ def row_of(contender: Contender, draw: Draw, runs: Sequence[float], between: Seq
         "zipf": draw.zipf,
         "seconds": seconds,
         "rows_per_s": round(draw.size / seconds),
-        "between_s": median(between),
+        "join_s": median(runs),
+        "between_s": learning,
         "memory_bytes": memory.bytes,
         "memory_note": memory.note,
         "runs": [round(run, 4) for run in runs],

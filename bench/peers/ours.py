@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from etl.contract.model import Master
 from etl.enrich.front_stage.stage import FrontStageConfig
 from etl.enrich.spec import JoinSpec
 from etl.masters.front_stage.keeper import FrontStageKeeper, divided
+from etl.masters.front_stage.learning import LearningAccount
 from etl.masters.masters import PagesPlace, PinnedMaster, page_store
 from etl.masters.pages.store import PageStore
 from etl.spark.engine_notes import MasterNotes, collector
 from etl.spark.enrich import EnrichPlan, MasterJoin, enrich
-from warehouse.contract import Master
 
 _WORKERS = 2
 
@@ -37,13 +39,14 @@ class Ours:
         self._number = store.pin("bench", datetime.now(UTC))
         with store.open(self._number) as view:
             columns, schema, self._rows_id = view.columns, view.schema, view.parts[0]
-        master = Master("master", "bench.master", key, columns)
+        master = Master("master", "postgres", "bench.master", ((key, key),), columns)
         self._pinned = PinnedMaster(master, 1, self._rows_id, schema, PagesPlace(store.root, self._number, columns))
         _warmed(store)
         self._store, self._folder = store, pages_root.parent / "front-stages"
         shutil.rmtree(self._folder, ignore_errors=True)
         self._keepers: dict[str, FrontStageKeeper] = {}
         self._notes: dict[str, MasterNotes] = {}
+        self._accounts: dict[str, LearningAccount] = {}
         self._collector = collector(spark.sparkContext)
 
     def join(self, orders: DataFrame, tactic: str) -> DataFrame:
@@ -56,15 +59,20 @@ class Ours:
         )
         return enrich(orders, plan, self._collector)
 
-    def settle(self, tactic: str) -> None:
-        """What the pipeline does between batches: the front stage learns what the tasks wanted."""
+    def settle(self, tactic: str, batch_s: float) -> None:
+        """What the pipeline does between batches: the front stage learns what the tasks wanted, if it is due."""
         notes = self._collector.value.get("master")
         if notes is None:
             return
         self._notes[tactic] = notes
-        if (learned := notes.learned) is not None:
-            with self._pinned.open() as ports:
-                self._keeper(tactic).learn(learned, ports)
+        account = self._accounts.setdefault(tactic, LearningAccount())
+        account.earn(batch_s)
+        due = None if notes.learned is None else account.gather(notes.learned)
+        if due is not None:
+            began = time.perf_counter()
+            with self._pinned.open() as reader:
+                self._keeper(tactic).learn(due, reader)
+            account.spend(time.perf_counter, began)
 
     def hit_ratio(self, tactic: str) -> float:
         """Share of the last batch that the front stage answered."""

@@ -109,7 +109,7 @@ class Identity:
 
         return orders.mapInArrow(untouched, orders.schema)
 
-    def settle(self) -> None:
+    def settle(self, batch_s: float) -> None:
         """Nothing was learned."""
 
     def memory(self) -> Memory:
@@ -160,8 +160,8 @@ class OurJoin:
     def join(self, orders: DataFrame) -> DataFrame:
         return self._ours.join(orders, self.name)
 
-    def settle(self) -> None:
-        self._ours.settle(self.name)
+    def settle(self, batch_s: float) -> None:
+        self._ours.settle(self.name, batch_s)
 
     def memory(self) -> Memory:
         return Memory(self._ours.memory_bytes(self.name), "anonymous memory of the engine, all workers together")

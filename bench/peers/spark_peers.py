@@ -105,7 +105,7 @@ class SparkJoin:
     def join(self, orders: DataFrame) -> DataFrame:
         return orders.join(self._master, KEY)
 
-    def settle(self) -> None:
+    def settle(self, batch_s: float) -> None:
         """Spark learns nothing from batch to batch."""
 
     def memory(self) -> Memory:
@@ -156,7 +156,7 @@ class AnyLookup:
             queries = [select + sql.SQL("({}::bigint[])").format(sql.Literal(chunk)) for chunk in chunks]
             return [self._schema.empty_table(), *(postgres.copy_out(connection, one, self._schema) for one in queries)]
 
-    def settle(self) -> None:
+    def settle(self, batch_s: float) -> None:
         """Nothing is kept."""
 
     def memory(self) -> Memory:
