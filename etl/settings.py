@@ -144,6 +144,11 @@ class Settings(BaseSettings):
         return self.var / "reports"
 
     @cached_property
+    def run_logs(self) -> Path:
+        """Folder of the logs of Airflow's tasks."""
+        return self.var / "logs" / "airflow"
+
+    @cached_property
     def data_docs(self) -> Path:
         """Folder of Great Expectations' Data Docs."""
         return self.var / "data_docs"
