@@ -17,7 +17,7 @@ from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 
 Kind = Literal["field", "rule", "measure", "mart_table", "mart_column", "setting"]
-_SETTINGS = ("schedule", "deadline", "grace", "expectations", "sensitive")
+_SETTINGS = ("schedule", "deadline", "shedding", "grace", "expectations", "sensitive")
 _REMEDY = "undo it, or declare it as a pipeline of another name"
 
 
