@@ -182,7 +182,7 @@ def _budgets(costs: Costs, seconds: float) -> dict[str, BatchBudget]:
 
 
 def _join_seconds(one: Past) -> float:
-    return sum(float(join["seconds"]) / max(1, join["tasks"]) for join in one.joins.values())
+    return float(sum(float(join["seconds"]) / max(1, join["tasks"]) for join in one.joins.values()))
 
 
 def _read_costs(recent: Iterable[Past], name: str) -> ReadCosts:
