@@ -15,7 +15,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -77,6 +77,10 @@ class Limits:
     batch_bytes: int = 256 * 2**20
     files: int = 5_000
     slice_bytes: int = 16 * 2**20
+
+    def within(self, batch_bytes: int | None) -> Limits:
+        """These limits, with a batch of at most so many bytes."""
+        return self if batch_bytes is None else replace(self, batch_bytes=min(self.batch_bytes, batch_bytes))
 
 
 def scan(folder: Path, format: Format) -> list[LandedFile]:

@@ -110,6 +110,7 @@ class BatchRecord:
     joins: dict[str, Any]
     audit: dict[str, Any] | None
     freshness: dict[str, float] | None
+    control: dict[str, Any] | None = None  # how much it may take in and read, fixed with its input
 
     @property
     def counts(self) -> BatchCounts:
@@ -213,9 +214,21 @@ class Ledger:
         )
         return [_record(row) for row in self._all(query, {"batch": batch})]
 
-    def fix(self, batch: int, run_id: str, started_at: datetime, slices: Sequence[Slice]) -> None:
-        """Fix what a batch reads, before it is read."""
-        values = {"batch": batch, "run_id": run_id, "started_at": started_at}
+    def fix(
+        self,
+        batch: int,
+        run_id: str,
+        started_at: datetime,
+        slices: Sequence[Slice],
+        control: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Fix what a batch reads, and how much of its masters it may read for that, before anything is read."""
+        values = {
+            "batch": batch,
+            "run_id": run_id,
+            "started_at": started_at,
+            "control": None if control is None else Json(dict(control)),
+        }
         with self.transaction():
             self._execute(postgres.statement("batch_fix"), values)
             self._insert_slices(batch, slices)

@@ -57,6 +57,7 @@ class Builder:
             sensitive=frozenset(document.sensitive),
             schedule=self._schedule(),
             deadline=self._duration("deadline", document.deadline),
+            shedding=document.shedding,
             grace=self._duration("grace", document.grace),
         )
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 Format = Literal["jsonl", "csv", "parquet"]
 Scalar = bool | int | float | str | None
 History = Literal["scd1", "scd2", "none"]
+Shedding = Literal["consider", "keep", "none"]
 """How a master becomes a dimension: newest values, all versions, or no dimension (its columns enter the fact)."""
 
 
@@ -198,5 +199,6 @@ class Pipeline:
     sensitive: frozenset[str] = frozenset()
     schedule: str = "on_arrival"
     deadline: timedelta = timedelta(seconds=30)
+    shedding: Shedding = "consider"
     grace: timedelta = timedelta(days=7)
     file: Path | None = None
