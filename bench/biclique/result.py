@@ -11,6 +11,10 @@ from bench.measured import RESULTS, keep, machine
 
 FILE = RESULTS / "biclique.json"
 Row = dict[str, Any]
+_SIMULATED = (
+    "units of all figures but `peers` are simulated in one process; `kernel` rows are measured in CPU seconds, "
+    "`peers` rows by the clock, through Spark"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,11 @@ class Figure:
     paper: dict[str, float] = field(default_factory=dict)
     reason: str = ""
     aims: tuple[Aim, ...] = ()
+    details: dict[tuple[str, Any], Row] = field(default_factory=dict)  # more about the point (series, x)
 
     def rows(self) -> list[Row]:
         return [
-            {"figure": self.figure, "series": name, "x": x, "y": round(y, 6)}
+            {"figure": self.figure, "series": name, "x": x, "y": round(y, 6), **self.details.get((name, x), {})}
             for name, points in self.series.items()
             for x, y in points
         ]
@@ -67,7 +72,7 @@ def store(figures: list[Figure], seconds: dict[str, float], file: Path = FILE) -
                for one in figures]  # fmt: skip
     whole = {
         "machine": machine(),
-        "simulated": "units of all figures are simulated in one process; `kernel` rows are measured in CPU seconds",
+        "simulated": _SIMULATED,
         "seconds": {**before.get("seconds", {}), **seconds},
         "rows": [row for row in before.get("rows", []) if row["figure"] not in names]
         + [row for figure in figures for row in figure.rows()],
