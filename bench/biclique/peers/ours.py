@@ -1,7 +1,7 @@
 """Correlations on Spark as a user runs them: files land, a micro-batch ingests, joins, decides and loads.
 
-Everything that a micro-batch does is in the time: the stream log, the ledger in an embedded Postgres, the Delta commit of
-the results. Spark compiles as the peers' does.
+Everything that a micro-batch does is in the time: the stream log, the ledger in an embedded Postgres, the Delta commit
+of the results. Spark compiles as that of the peers does.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from etl.spark.correlate import SparkCorrelations
+from etl.streams.steps import CorrelationSteps
 
 from bench.biclique.peers.data import CONDITIONS, WINDOW_S, Kind, Step
 from etl import settings as configuration
 from etl.settings import PROJECT, Settings
-from etl.spark.correlate import SparkCorrelations
 from etl.spark.session import spark_session
 from etl.stack.postgres import embedded_postgres
-from etl.streams.steps import CorrelationSteps
 
 _STREAM = """
 name = "{side}"
