@@ -1,14 +1,15 @@
 """The `maintenance` DAG: what keeps batches cheap however old the warehouse is. The work is in `etl.pipeline`.
 
-pipeline (one task each) │ masters        daily, or by hand with a form; each takes its pipeline's lock for its turn
+keep_up (each pipeline) │ masters │ logs      daily, or by hand with a form; each takes its pipeline's lock for its turn
 
 Per pipeline: garbage of tries that were not decided, claims, OPTIMIZE and VACUUM, and what is older than the days asked
 for: archived input, batches in the ledger, run reports, Data Docs. For masters: pages compacted, change logs pruned.
+Last, the logs of old runs.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
@@ -48,6 +49,16 @@ def masters() -> list[dict[str, Any]]:
     return [] if get_current_context()["params"]["dry_run"] else care(own, postgres.dsn(own), print)
 
 
+@task
+def logs() -> int:
+    """Bytes of logs of old runs that are removed."""
+    from etl.pipeline.retention import remove_run_logs
+
+    asked = get_current_context()["params"]
+    before = datetime.now(UTC) - timedelta(days=asked["days"])
+    return remove_run_logs(settings.load().run_logs, before, dry_run=asked["dry_run"]).bytes
+
+
 @dag(
     schedule="@daily",
     start_date=datetime(2026, 1, 1),
@@ -63,6 +74,7 @@ def maintenance() -> None:
     own = settings.load()
     keep_up.expand(pipeline=[one.name for one in load_all(own.pipelines, own.var).pipelines])
     masters()
+    logs()
 
 
 flow = maintenance()

@@ -25,7 +25,7 @@ from etl.errors import FrontstageError
 from etl.pipeline.arrival import Arrival, Mark, WatchedMaster
 
 _AGAIN_S = 5.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 10.0, 60.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 15.0, 60.0
 
 log = structlog.get_logger("arrival")
 

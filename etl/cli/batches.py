@@ -1,9 +1,10 @@
-"""`frontstage run`, `status`, `audit` and `report`: micro-batches and what became of them."""
+"""`frontstage run`, `status`, `audit`, `report` and `maintain`: micro-batches and what became of them."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -133,6 +134,7 @@ def maintain(
 ) -> None:
     """Compact tables and pages, remove what nobody needs, forget what is old: as the DAG `maintenance` does daily."""
     from etl.masters.maintenance import care
+    from etl.pipeline.retention import remove_run_logs
     from etl.spark.runner.client import maintain as ask
 
     own = configuration.load()
@@ -140,8 +142,10 @@ def maintain(
     with Console(stderr=as_json) as console, migrated_database(own) as dsn:
         done = [ask(own, lambda: dsn, name, days, dry_run=dry_run, progress=console.say) for name in names]
         pages = [] if dry_run or pipeline else care(own, dsn, console.say)
+        logs = remove_run_logs(own.run_logs, datetime.now(UTC) - timedelta(days=days), dry_run=dry_run)
+        console.say(f"logs of old runs: {logs.bytes:,} bytes")
     if as_json:
-        typer.echo(json.dumps({"pipelines": done, "masters": pages}, indent=2))
+        typer.echo(json.dumps({"pipelines": done, "masters": pages, "logs": asdict(logs)}, indent=2))
 
 
 def report(

@@ -77,11 +77,12 @@ class Arrival:
     def _look(self, book: Ledger, listing: Sequence[LandedFile], now: datetime) -> Look:
         last = book.last()
         mark = (0, "") if last is None else (last.batch, last.state)
+        if book.is_written():
+            return Look(under_way=True, mark=mark)
         begun = None if last is None or last.state == "loaded" else book.oldest_unloaded()
         if begun is not None:
-            under_way = book.is_written()
-            return Look(not under_way and begun.state != "held", under_way, mark)
-        return Look(self._unread(book, listing, now) or self._waits_no_longer(book, now), False, mark)
+            return Look(begun.state != "held", mark=mark)
+        return Look(self._unread(book, listing, now) or self._waits_no_longer(book, now), mark=mark)
 
     def _unread(self, book: Ledger, listing: Sequence[LandedFile], now: datetime) -> bool:
         if not listing:

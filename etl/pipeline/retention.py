@@ -76,6 +76,11 @@ def remove_old_folders(roots: Iterable[Path], before: datetime, *, dry_run: bool
     return total
 
 
+def remove_run_logs(logs: Path, before: datetime, *, dry_run: bool) -> Removed:
+    """Remove the logs of Airflow's old runs, a folder for each below one for every DAG."""
+    return remove_old_folders(logs.glob("dag_id=*"), before, dry_run=dry_run)
+
+
 def remove_folder(folder: Path, *, dry_run: bool) -> Removed:
     """Remove a folder with all that is in it."""
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]

@@ -9,7 +9,6 @@ schema stay, which is why the second demonstration is quicker.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -69,7 +68,7 @@ def run(settings: Settings, size: DemoSize, reporter: Reporter) -> dict[str, Any
     reporter.doing("starting Postgres, Spark and Airflow")
 
     def on_postgres(dsn: str) -> None:
-        _clean(settings)  # here, because only the owner of the lock may remove anything
+        seed.clean(settings)  # here, because only the owner of the lock may remove anything
         seed.forget(dsn)
         postgres.migrate(dsn)
         with postgres.connect(dsn) as connection:
@@ -176,12 +175,6 @@ def _require_balance(summary: dict[str, Any]) -> None:
     places = {name: summary[name] for name in ("fact", "quarantine", "backlog_open", "duplicates")}
     if sum(places.values()) != summary["orders_landed"]:
         raise Unbalanced(f"{summary['orders_landed']} orders landed, but {places} add up to {sum(places.values())}")
-
-
-def _clean(settings: Settings) -> None:
-    made = ("landing", "archive", "warehouse", "reports", "data_docs", "audit", "spark", "master_pages", "front-stage")
-    for folder in made:
-        shutil.rmtree(settings.var / folder, ignore_errors=True)
 
 
 def _write(settings: Settings, summary: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import psycopg2
@@ -9,6 +10,7 @@ from psycopg2 import sql
 
 from etl.adapters import postgres
 from etl.samples import OrderConfig, generate_master
+from etl.settings import Settings
 from etl.stack.stack import Extra
 
 DAGS = ("orders", "master_data", "maintenance")
@@ -38,6 +40,13 @@ def forget(dsn: str) -> None:
             cursor.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
         cursor.execute("drop table if exists public.schema_version")
         connection.commit()
+
+
+def clean(settings: Settings) -> None:
+    """Remove what runs have made below `var`; the Postgres cluster and Airflow's schema stay."""
+    made = ("landing", "archive", "warehouse", "reports", "data_docs", "audit", "spark", "master_pages", "front-stage")
+    for folder in made:
+        shutil.rmtree(settings.var / folder, ignore_errors=True)
 
 
 def _has_customers(connection: psycopg2.extensions.connection) -> bool:

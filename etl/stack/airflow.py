@@ -115,6 +115,11 @@ class Airflow:
         found = self._call("list runs", "GET", f"/api/v2/dags/{dag_id}/dagRuns", params=query)
         return [_run(each) for each in found["dag_runs"]]
 
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str]:
+        """The state of every task of a run; of mapped ones that of the last."""
+        found = self._call("list tasks", "GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        return {task["task_id"]: str(task["state"]) for task in found["task_instances"]}
+
     def wait(self, dag_id: str, run_id: str, timeout_s: float, every_s: float = 0.5) -> Run:
         """The run, once it is done; `RunUnfinished` when that takes too long."""
         tries = Retrying(

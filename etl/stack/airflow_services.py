@@ -70,8 +70,8 @@ def _options(settings: Settings) -> dict[str, str]:
         "DAG_PROCESSOR__PARSING_PROCESSES": "1",
         "DAG_PROCESSOR__PRINT_STATS_INTERVAL": "300",
         "WORKERS__EXECUTION_API_TIMEOUT": "30",
-        "LOGGING__BASE_LOG_FOLDER": str(settings.var / "logs" / "airflow"),
-        "LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(settings.var / "logs" / "airflow" / "dag_processor"),
+        "LOGGING__BASE_LOG_FOLDER": str(settings.run_logs),
+        "LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(settings.run_logs / "dag_processor"),
         "LOGGING__COLORED_CONSOLE_LOG": "False",
     }
 

@@ -114,6 +114,8 @@ def plant(session_home: Path) -> Iterator[Plant]:
     schedules = {"readings": "on_arrival", "endless": "@continuous", "hourly": "0 * * * *", "by_hand": "none"}
     for name, schedule in schedules.items():
         (pipelines / f"{name}.toml").write_text(PIPELINE.format(name=name, schedule=schedule))
+    unused = PIPELINE.format(name="unused", schedule="none").replace("plant.sensors", "plant.doors")
+    (pipelines / "unused.toml").write_text(unused.replace("sensor]", "door]").replace("sensor.", "door."))
     (pipelines / "mistaken.toml").write_text(PIPELINE.format(name="mistaken", schedule="none") + "\ncolour = 'red'\n")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -248,6 +250,32 @@ def test_a_mistaken_file_has_a_dag_that_says_so_and_leaves_the_others_alone(plan
     had = plant.fact()
     plant.land("others.jsonl", reading(6_001))
     plant.until(lambda: plant.fact() == had + 1, "the other pipelines go on")
+
+
+def test_master_data_skips_what_nobody_has_used_and_tells_what_changed(plant: Plant) -> None:
+    plant.until_quiet()
+    plant.execute("update plant.sensors set room = 'cellar' where sensor_id = 7")
+    plant.airflow.wait_for_dag("master_data")
+    plant.airflow.unpause("master_data")
+    run = plant.airflow.trigger("master_data")
+    assert plant.airflow.wait("master_data", run, timeout_s=SOON_S).state == "success"
+    states = plant.airflow.task_states("master_data", run)
+    assert states["door.refresh"] == "skipped", "its table does not even exist"
+    assert states["sensor.refresh"] == "success"
+    assert plant.airflow.asset_events("master_data")["master-sensor"]["master"] == "sensor"
+    again = plant.airflow.trigger("master_data")
+    assert plant.airflow.wait("master_data", again, timeout_s=SOON_S).state == "success"
+    assert plant.airflow.task_states("master_data", again)["sensor.refresh"] == "skipped", "no row has changed"
+
+
+def test_maintenance_keeps_up_every_pipeline_on_the_resident_driver(plant: Plant) -> None:
+    had = plant.fact()
+    plant.airflow.wait_for_dag("maintenance")
+    plant.airflow.unpause("maintenance")
+    run = plant.airflow.trigger("maintenance", {"days": 7})
+    assert plant.airflow.wait("maintenance", run, timeout_s=3 * SOON_S).state == "success"
+    plant.land("kept-up.jsonl", reading(8_001))
+    plant.until(lambda: plant.fact() == had + 1, "batches go on")
 
 
 def test_events_are_fresh_in_the_mart(plant: Plant, record_property: Callable[[str, Any], None]) -> None:

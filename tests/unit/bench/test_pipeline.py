@@ -363,8 +363,8 @@ def test_a_contender_that_fails_is_told_and_the_others_go_on(monkeypatch: pytest
         return {"rows": [row(name, 100, 5.0)], "history": [], "left_out": ["main, 500,000 orders"]}
 
     monkeypatch.setattr(command, "run_contender", contender)
-    run = command.run_of(command.parsed([]), configuration.load(var=tmp_path))
-    result = command.measure(run, tmp_path / "pipeline.json", with_airflow=False)
+    run = command.run_of(command.parsed(["--without-airflow"]), configuration.load(var=tmp_path))
+    result = command.measure(run, tmp_path / "pipeline.json")
     assert [one["contender"] for one in result["rows"]] == ["before", "plain"]
     assert result["not_measured"]["ours"] == "ours cannot be measured: there is no core"
     assert result["not_measured"]["before: main, 500,000 orders"] == "the time was up"
