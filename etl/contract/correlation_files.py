@@ -20,7 +20,7 @@ from etl.contract.errors import Mistake, PipelineFileError, Refusal
 from etl.contract.load import located, read
 from etl.contract.model import Pipeline, RangeRule, RelativeTime, Stream
 
-T = TypeVar("T", LoggedStream, Correlation)
+T = TypeVar("T", bound=LoggedStream | Correlation)
 _SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
 _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _LENGTH = "a length of time such as '30s', '5 minutes', '24h' or '7d'"

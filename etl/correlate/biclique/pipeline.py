@@ -127,7 +127,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What a batch brings of one source: rows that its selection lets pass and that are on time; references of others."""
+    """What a batch brings of one source: rows that were selected and are on time; references of the late ones."""
 
     rows: pa.RecordBatch  # columns are named alias.column
     tuples: Tuples
