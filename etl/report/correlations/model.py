@@ -31,7 +31,7 @@ class StreamReport(_Value):
     quarantined: Rows = 0
     reasons: dict[Text, Rows] = {}
     segments: Rows = 0
-    bytes: Rows = 0
+    segment_bytes: Rows = 0
 
 
 class UnitReport(_Value):
@@ -74,7 +74,7 @@ class CorrelationReport(_Value):
     unmatchable: Rows = 0
     pairs: Rows = 0
     rows: Rows = 0
-    groups: Rows | None = None
+    groups: Rows = 0
     messages: Rows = 0
     probes: Rows = 0
     candidates: Rows = 0

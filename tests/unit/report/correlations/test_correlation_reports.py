@@ -28,7 +28,7 @@ def result(batch: int = 1, **changed: Any) -> dict[str, Any]:
     ]  # fmt: skip
     correlation = {
         "tuples": {"o": 900, "p": 700}, "selected": {"o": 900, "p": 650}, "late": {"o": 4, "p": 3}, "unmatchable": 2,
-        "pairs": 512, "rows": 512, "groups": None, "messages": 3100, "probes": 1550, "candidates": 600, "stored": 1543,
+        "pairs": 512, "rows": 512, "groups": 0, "messages": 3100, "probes": 1550, "candidates": 600, "stored": 1543,
         "expired": 80, "state": {"tuples": 600, "bytes": 24_000, "runs": 8}, "units": units,
         "watermarks": {"o": started.isoformat(), "p": None},
         "scaling": [{"step": 0, "side": "left", "subgroup": 0, "load": 0.91, "added": [4], "released": []}],
@@ -39,9 +39,9 @@ def result(batch: int = 1, **changed: Any) -> dict[str, Any]:
         "loaded_at": (started + timedelta(seconds=3)).isoformat(),
         "seconds": {"ingest": 0.5, "correlate": 1.5, "load": 0.25},
         "streams": {
-            "orders_placed": {"lines": 910, "accepted": 900, "quarantined": 10, "segments": 2, "bytes": 50_000,
+            "orders_placed": {"lines": 910, "accepted": 900, "quarantined": 10, "segments": 2, "segment_bytes": 50_000,
                               "reasons": {"ordered_at_missing": 6, HOSTILE: 4}},
-            "payments": {"lines": 700, "accepted": 700, "quarantined": 0, "segments": 2, "bytes": 40_000},
+            "payments": {"lines": 700, "accepted": 700, "quarantined": 0, "segments": 2, "segment_bytes": 40_000},
         },
         "correlations": {"paid_orders": correlation},
     }  # fmt: skip
