@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -20,12 +20,17 @@ from etl.airflow.pipeline_dag import RETRIES, START
 from etl.airflow.stream_arrival import StreamArrivalTrigger
 from etl.contract.correlation import Correlation, LoggedStream
 
+if TYPE_CHECKING:
+    from etl.settings import Settings
+    from etl.streams.steps import CorrelationStep
+
 NAME = "correlations"
 
 
 def arrivals(streams: Sequence[LoggedStream]) -> Asset:
     """What the DAG waits for: tuples of any stream."""
-    return Asset(f"{NAME}-arrivals", watchers=[AssetWatcher(f"{NAME}-arrivals", trigger=StreamArrivalTrigger.over(streams))])
+    watcher = AssetWatcher(f"{NAME}-arrivals", trigger=StreamArrivalTrigger.over(streams))
+    return Asset(f"{NAME}-arrivals", watchers=[watcher])
 
 
 def tables(correlations: Sequence[Correlation]) -> list[Asset]:
@@ -56,7 +61,7 @@ def run_step(step: CorrelationStep, batch: int | None = None, reset: str | None 
         raise AirflowFailException(str(error)) from None
 
 
-def _reset(own: Any, dsn: str, correlation: str) -> None:
+def _reset(own: Settings, dsn: str, correlation: str) -> None:
     from etl.streams.in_process import InProcess
     from etl.streams.steps import CorrelationSteps
 
