@@ -1,4 +1,4 @@
-"""Commands of the examples, which `etl.cli` mounts: `frontstage generate …` and `frontstage demo`."""
+"""Commands of the examples, which `etl.cli` mounts: `frontstage generate …`, `demo` and `demo-correlations`."""
 
 from __future__ import annotations
 
@@ -120,6 +120,29 @@ def demo(
         summary = demonstration.run(own, size, console)
         console.say("everything is stopped")
     _show_summary(console, summary, own.var / "summary.json")
+
+
+def demo_correlations(
+    orders: Annotated[int, typer.Option(min=100, help="Orders per wave.")] = 10_000,
+    waves: Annotated[int, typer.Option(min=1, max=20, help="Micro-batches to run.")] = 6,
+    seed: Seed = 1,
+) -> None:
+    """See streams meet streams: orders, payments and shipments through Airflow, compared with the raw files."""
+    from etl.cli.console import Console
+    from etl.samples.correlations import demo as demonstration
+    from etl.samples.correlations.config import ShopConfig
+
+    home = configuration.load().var / "demo-correlations"
+    places = {name: home / name for name in ("archive", "warehouse", "master_pages")}
+    own = configuration.load(var=home, schedule="none", postgres_dsn=None, airflow_dsn=None, **places)
+    with Console() as console:
+        summary = demonstration.run(own, ShopConfig(seed=seed, waves=waves, orders_per_wave=orders), console)
+        console.say("everything is stopped")
+    columns = ["name", "pairs", "oracle_pairs", "equal", "late", "batches", "seconds"]
+    rows = [[one[name] if name != "equal" else "yes" for name in columns] for one in summary["correlations"]]
+    console.table("Every correlation holds what the raw files say", columns, rows)
+    typer.echo(f"reports  {summary['reports']}")
+    typer.echo(f"summary  {own.var / 'summary.json'}")
 
 
 def _show_summary(console: Console, summary: dict[str, Any], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The demonstration of correlations: waves of orders, payments and shipments, Airflow at work, and an oracle at the end.
+"""The demonstration of correlations: waves of orders, payments and shipments, Airflow at work, an oracle at the end.
 
     stack up ─▶ wave ─▶ DAG run ─▶ … ─▶ tables and the raw files' truth compared ─▶ summary.json ─▶ everything stopped
 
