@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from bench import plots
-from bench.biclique import bandwidth, elastic, kernel, memory, skew, work
+from bench.biclique import bandwidth, elastic, kernel, memory, page, skew, work
 from bench.biclique.peers import figure as peers
 from bench.biclique.result import Figure, store
 from bench.measured import RESULTS, progress
@@ -41,8 +41,9 @@ def main(arguments: list[str] | None = None) -> None:
         began = time.perf_counter()
         figure = FIGURES[name](options.scale)
         seconds = round(time.perf_counter() - began, 1)
-        store([figure], {name: seconds})
+        whole = store([figure], {name: seconds})
         plots.draw(f"biclique-{name}", [figure.drawn()], RESULTS)
+        page.write(whole)
         missed = [aim.name for aim in figure.aims if not aim.met]
         progress(f"{name:6} {figure.title} ({seconds:.0f} s){'; MISSED: ' + ', '.join(missed) if missed else ''}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.measured import RESULTS, keep, machine
 
@@ -47,6 +47,7 @@ class Figure:
     reason: str = ""
     aims: tuple[Aim, ...] = ()
     details: dict[tuple[str, Any], Row] = field(default_factory=dict)  # more about the point (series, x)
+    unit: Literal["cost", "time"] = "cost"
 
     def rows(self) -> list[Row]:
         return [
@@ -60,7 +61,7 @@ class Figure:
         series = [
             {"name": name, "points": [{"x": x, "y": y} for x, y in points]} for name, points in self.series.items()
         ]
-        return {"title": self.title, "unit": "cost", "x": self.x, "y": self.y, "series": series}
+        return {"title": self.title, "unit": self.unit, "x": self.x, "y": self.y, "series": series}
 
 
 def store(figures: list[Figure], seconds: dict[str, float], file: Path = FILE) -> Row:

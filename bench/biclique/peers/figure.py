@@ -94,7 +94,7 @@ class Comparison:
         title = f"Whole micro-batches: at least {worst:.1f} times as fast as Spark's own ways"
         return Figure(
             "peers", title, "condition and stored tuples", "thousand tuples per second", series, ours, {}, REASON,
-            self.aims(), details,
+            self.aims(), details, "time",
         )  # fmt: skip
 
 

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from bench.biclique import page
 from bench.biclique.peers.__main__ import run
 from bench.biclique.peers.contender import Digest, Measured, measure
 from bench.biclique.peers.data import KINDS, WINDOW_S, Kind, Plan, make
 from bench.biclique.peers.figure import BATCH, RUN, STORED, Comparison, Disagreement
 from bench.biclique.peers.native import DuckDB
+from bench.biclique.result import store
 
 PLAN = Plan(stored=2_000, batch=400, batches=2)
 
@@ -50,6 +52,12 @@ def test_duckdb_returns_the_pairs_of_the_nested_loop(kind: Kind, tmp_path: Path)
                                             ("spark-window", "equality"), ("spark-window", "band")])  # fmt: skip
 def test_sparks_own_ways_return_the_same_pairs(name: str, kind: Kind, tmp_path: Path) -> None:
     assert run(name, kind, PLAN, folder=tmp_path).digest == run("duckdb", kind, PLAN, folder=tmp_path).digest
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_micro_batches_return_the_same_pairs(kind: Kind, tmp_path: Path) -> None:
+    assert run("ours", kind, PLAN, folder=tmp_path).digest == run("duckdb", kind, PLAN, folder=tmp_path).digest
 
 
 def test_a_window_always_holds_what_the_plan_says(tmp_path: Path) -> None:
@@ -116,3 +124,19 @@ def test_different_pairs_end_the_comparison() -> None:
     result = comparison(SECONDS)
     with pytest.raises(Disagreement, match="band over 1,000,000 tuples"):
         result.add("band", "spark-window", 1_000_000, Measured(1.0, [1.0], Digest(7, 9)))
+
+
+def test_the_page_shows_aims_peers_and_what_was_stopped(tmp_path: Path) -> None:
+    result = comparison(SECONDS)
+    result.add("band", "spark-window", 5_000_000, Measured(200.0, [], Digest()))
+    whole = store([result.figure()], {"peers": 1.0}, tmp_path / "biclique.json")
+    target = tmp_path / "page.md"
+    target.write_text("before\n<!-- measured -->\nworn-out\n<!-- end of measured -->\nafter\n")
+    page.write(whole, target)
+    text = target.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "worn-out" not in text
+    assert "| `ours` | 500.0 | 500.0 | 500.0 | 500.0 |" in text
+    assert "< 0.9" in text
+    assert "| equality: tuples per second over Spark's, 1 M stored | >= 5 | 10 | yes |" in text
