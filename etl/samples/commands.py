@@ -138,10 +138,11 @@ def demo_correlations(
     with Console() as console:
         summary = demonstration.run(own, ShopConfig(seed=seed, waves=waves, orders_per_wave=orders), console)
         console.say("everything is stopped")
-    columns = ["name", "pairs", "oracle_pairs", "equal", "late", "batches", "seconds"]
-    rows = [[one[name] if name != "equal" else "yes" for name in columns] for one in summary["correlations"]]
-    console.table("Every correlation holds what the raw files say", columns, rows)
-    typer.echo(f"reports  {summary['reports']}")
+    columns = {"name": "correlation", "pairs": "pairs", "oracle_pairs": "oracle", "equal": "equal", "late": "late",
+               "batches": "batches", "seconds": "seconds"}  # fmt: skip
+    rows = [["yes" if name == "equal" else one[name] for name in columns] for one in summary["correlations"]]
+    console.table("Every correlation holds what the raw files say", list(columns.values()), rows)
+    typer.echo(f"reports  {own.reports / demonstration.DAG / 'index.html'}")
     typer.echo(f"summary  {own.var / 'summary.json'}")
 
 

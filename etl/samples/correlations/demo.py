@@ -99,8 +99,7 @@ def _summary(settings: Settings, dsn: str, landed: Waves) -> dict[str, Any]:
             {**compared(one, _found(settings, dsn, one, batches), streams), "batches": len(batches),
              "seconds": round(seconds, 1)}
             for one in declared.correlations
-        ],
-        "reports": str(settings.reports / DAG / "index.html"),
+        ]
     }  # fmt: skip
 
 
