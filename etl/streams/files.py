@@ -4,7 +4,8 @@
 
 A name is used for one content only, so a copy by name is always right: files on a remote store are copied to a local
 folder once and mapped from there, files on a local disk are mapped where they are. A file is put in place by rename,
-whole and synced. Its seal is checked when a process first opens it; a file that fails is never read (ADR 51).
+whole and synced. Its seal is checked when a process first opens it, and again when anybody has touched it since; a
+file that fails is never read (ADR 51).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import os
 import struct
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,7 +26,9 @@ from etl.errors import TerminalError
 
 _SEAL = struct.Struct("<Q8sQ")
 _MAGIC = b"FSsealed"
-_MOST_OPEN = 4096  # files that a process keeps mapped
+_MOST_OPEN = 8192  # files that a process keeps mapped
+_Identity = tuple[int, int, int, int]
+T = TypeVar("T")
 
 
 class FileDamaged(TerminalError):
@@ -65,9 +68,9 @@ class FileStore:
             system.pipe_file(path, content.to_pybytes() + seal)
         return int(content.size) + _SEAL.size
 
-    def open(self, name: str) -> pa.Buffer:
-        """The content of a file, mapped and found whole. Kept open for later batches of this process."""
-        return _OPEN.get(self, name)
+    def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
+        """What is in a file, mapped and found whole. It stays open for later batches of this process."""
+        return _OPEN.get(self, name, parse)
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of files that nobody will ask for again."""
@@ -106,7 +109,10 @@ class FileStore:
         copy = self.cache / name
         if not copy.exists():
             system, root = self._remote()
-            write_durably(copy, system.cat_file(f"{root}/{name}"))
+            try:
+                write_durably(copy, system.cat_file(f"{root}/{name}"))
+            except FileNotFoundError:
+                raise FileDamaged(name, "is not there") from None
         return copy
 
 
@@ -149,24 +155,43 @@ def _mapped(path: Path, name: str) -> pa.Buffer:
     return content
 
 
-class _OpenFiles:
+class OpenFiles:
     """What this process has mapped, the least recently used let go first."""
 
     def __init__(self) -> None:
-        self._buffers: OrderedDict[tuple[str, str], pa.Buffer] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[_Identity, Any]] = OrderedDict()
 
-    def get(self, store: FileStore, name: str) -> pa.Buffer:
-        key = store.root, name
-        if key in self._buffers:
-            self._buffers.move_to_end(key)
-            return self._buffers[key]
-        content = self._buffers[key] = _mapped(store.local_path(name), name)
-        while len(self._buffers) > _MOST_OPEN:
-            self._buffers.popitem(last=False)
-        return content
+    def get(self, store: FileStore, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
+        key, path = (store.root, name), store.local_path(name)
+        identity = _identity(path, name)
+        known = self._known.get(key)
+        if known is None or known[0] != identity:
+            known = self._known[key] = identity, parse(_mapped(path, name), name)
+        self._known.move_to_end(key)
+        while len(self._known) > _MOST_OPEN:
+            self._known.popitem(last=False)
+        found: T = known[1]
+        return found
 
     def drop(self, store: FileStore, name: str) -> None:
-        self._buffers.pop((store.root, name), None)
+        self._known.pop((store.root, name), None)
+
+    def clear(self) -> None:
+        self._known.clear()
 
 
-_OPEN = _OpenFiles()
+def _identity(path: Path, name: str) -> _Identity:
+    """Changes when anybody writes to the file or puts another in its place."""
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        raise FileDamaged(name, "is not there") from None
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+
+_OPEN = OpenFiles()
+
+
+def open_files() -> OpenFiles:
+    """What this process has open."""
+    return _OPEN

@@ -32,7 +32,7 @@ from etl.streams.declared import compiled
 from etl.streams.log import SegmentRows
 from etl.streams.plan import BatchPlan, CorrelationPlan
 from etl.streams.results import Results
-from etl.streams.state_files import StateRun, forget_runs, open_run, write_run
+from etl.streams.state_files import StateRun, open_run, write_run
 from etl.streams.wire import Address
 
 Given = dict[str, list[Message]]
@@ -119,7 +119,7 @@ class _Stage:
                 else:
                     added.append(self._written(unit, side, period, len(added), run))
         gone = [one.name for key, one in before.items() if key not in kept]
-        forget_runs(self._plan.places.store, gone)
+        self._plan.places.store.forget(gone)
         told = {"correlation": self._index, "step": self._number, "unit": unit, "added": added, "removed": gone}
         if done is not None:
             effort = asdict(done.effort)

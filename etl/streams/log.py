@@ -64,7 +64,7 @@ class SegmentRows:
     def _columns(self, number: int, wanted: pa.Schema) -> pa.RecordBatch:
         """Columns of one segment; NULL where a field was declared after it was written."""
         name = segment_name(self.stream, number)
-        (rows,) = from_ipc(self.store.open(name), name)
+        (rows,) = self.store.open(name, from_ipc)
         if (rows.schema.metadata or {}).get(b"number") != str(number).encode():
             raise FileDamaged(name, "is another segment")
         arrays = [

@@ -17,7 +17,7 @@ from etl import settings as configuration
 from etl.adapters import postgres
 from etl.pipeline.process_state import process_state
 from etl.settings import PROJECT, Settings
-from etl.streams import files, state_files
+from etl.streams.files import open_files
 from etl.streams.microbatch import Executor
 from etl.streams.steps import CorrelationSteps
 from tests.support.correlate_histories import EPOCH
@@ -106,8 +106,7 @@ class StreamSite:
     def restarted(self) -> StreamSite:
         """The same site in what might be another process."""
         process_state()._logs.clear()
-        state_files._RUNS.clear()
-        files._OPEN._buffers.clear()
+        open_files().clear()
         return self
 
 
