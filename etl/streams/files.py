@@ -1,6 +1,6 @@
 """Immutable, sealed files on any file system: what segments and runs of state are written to.
 
-    content │ crc32 │ length │ magic          the seal is the last 24 bytes
+    content │ crc32 of name and content │ magic │ length          the seal is the last 24 bytes
 
 A name is used for one content only, so a copy by name is always right: files on a remote store are copied to a local
 folder once and mapped from there, files on a local disk are mapped where they are. A file is put in place by rename,
@@ -58,7 +58,7 @@ class FileStore:
 
     def write(self, name: str, content: pa.Buffer) -> int:
         """Put a file in place; gives its size. The same name again must mean the same content."""
-        seal = _SEAL.pack(zlib.crc32(content), _MAGIC, content.size)
+        seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
         if self.is_local:
             _write_local(Path(self.root) / name, content, seal)
         else:
@@ -140,6 +140,11 @@ def _modified(info: dict[str, Any]) -> float:
     return float(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
+def _crc(name: str, content: pa.Buffer) -> int:
+    """Of the name too: a file in another's place is not whole either."""
+    return zlib.crc32(content, zlib.crc32(name.encode()))
+
+
 def _mapped(path: Path, name: str) -> pa.Buffer:
     try:
         with pa.memory_map(str(path)) as source:
@@ -150,7 +155,7 @@ def _mapped(path: Path, name: str) -> pa.Buffer:
         raise FileDamaged(name, "is cut short")
     crc, magic, length = _SEAL.unpack(whole.slice(whole.size - _SEAL.size))
     content = whole.slice(0, whole.size - _SEAL.size)
-    if magic != _MAGIC or length != content.size or zlib.crc32(content) != crc:
+    if magic != _MAGIC or length != content.size or _crc(name, content) != crc:
         raise FileDamaged(name, "does not have the content that was written")
     return content
 

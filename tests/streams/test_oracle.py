@@ -37,7 +37,7 @@ def history(seed: int, batches: int, streams: str, most: int = 14) -> History:
             for _ in range(0 if draw.random() < 0.15 else int(draw.integers(1, most))):
                 number += 1
                 rows.append((0, tuple_of(draw, number, batch * 3)))
-            content[stream] = rows + [(0, {**rows[0][1]})] if rows and draw.random() < 0.3 else rows
+            content[stream] = [*rows, (0, {**rows[0][1]})] if rows and draw.random() < 0.3 else rows
         made.append(content)
     return History(made)
 

@@ -91,6 +91,10 @@ class StreamSite:
             cursor.execute(query)
             return list(cursor.fetchall())
 
+    def execute(self, statement: str) -> None:
+        with postgres.connect(self.dsn, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
     def ending(self, checkpoint: str) -> StreamSite:
         """The same site, whose next run ends at a checkpoint as if the process had been killed there."""
 
@@ -106,6 +110,7 @@ class StreamSite:
     def restarted(self) -> StreamSite:
         """The same site in what might be another process."""
         process_state()._logs.clear()
+        process_state().prepared.clear()
         open_files().clear()
         return self
 
