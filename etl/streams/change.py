@@ -7,6 +7,7 @@ refused             everything else: what is stored would answer another questio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
@@ -41,7 +42,7 @@ def declaration(declared: Correlation, query: Query) -> dict[str, Any]:
     """A correlation as plain values that can be compared."""
     types = {name: declared_name(kind) for name, kind in _used(query).items()}
     return {
-        "sql": sqlglot.parse_one(declared.sql, dialect="spark").sql(dialect="spark"),
+        "sql": _normal(declared.sql),
         "within": None if declared.within is None else microseconds(declared.within),
         "lateness": microseconds(declared.lateness),
         "period": None if declared.period is None else microseconds(declared.period),
@@ -50,6 +51,12 @@ def declaration(declared: Correlation, query: Query) -> dict[str, Any]:
         "subgroups": None if declared.subgroups is None else list(declared.subgroups),
         "types": types,
     }
+
+
+@lru_cache(maxsize=512)
+def _normal(sql: str) -> str:
+    """The same text for the same statement, however it is laid out."""
+    return sqlglot.parse_one(sql, dialect="spark").sql(dialect="spark")
 
 
 def _used(query: Query) -> dict[str, Any]:

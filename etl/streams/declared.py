@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from etl.contract.correlation_files import load_correlations, load_streams
 from etl.contract.errors import Mistake, PipelineFileError, TomlPath
 from etl.contract.load import load_all, located
 from etl.contract.locate import line_of, lines_of
+from etl.contract.model import Pipeline
 from etl.contract.types import stored_type
 from etl.correlate.errors import RoutingRefused, WindowRefused
 from etl.correlate.model import Window
@@ -45,10 +47,21 @@ class Catalog:
 
 
 def catalog(settings: Settings) -> Catalog:
-    """Read all files; one broken file leaves the others alone."""
-    streams = load_streams(settings.streams, settings.var)
-    declared = load_correlations(settings.correlations)
-    errors = [*streams.errors, *_taken_landings(streams.found, settings)]
+    """What all files say; one broken file leaves the others alone. They are read again when one has changed."""
+    folders = settings.streams, settings.correlations, settings.pipelines
+    return _catalog(*folders, settings.var, tuple(_stamp(folder) for folder in folders))
+
+
+def _stamp(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
+    seen = [(path.name, path.stat()) for path in sorted(folder.glob("*.toml"))]
+    return tuple((name, one.st_ino, one.st_mtime_ns, one.st_size) for name, one in seen)
+
+
+@lru_cache(maxsize=4)
+def _catalog(streams_in: Path, correlations_in: Path, pipelines_in: Path, home: Path, _: object) -> Catalog:
+    streams = load_streams(streams_in, home)
+    declared = load_correlations(correlations_in)
+    errors = [*streams.errors, *_taken_landings(streams.found, load_all(pipelines_in, home).pipelines)]
     broken, usable = list(declared.errors), []
     for one in declared.found:
         mistake = examine(one, streams.found)
@@ -59,9 +72,8 @@ def catalog(settings: Settings) -> Catalog:
     return Catalog(streams.found, tuple(usable), (*errors, *broken), tuple(broken))
 
 
-def _taken_landings(streams: Iterable[LoggedStream], settings: Settings) -> Iterable[PipelineFileError]:
+def _taken_landings(streams: Iterable[LoggedStream], pipelines: Iterable[Pipeline]) -> Iterable[PipelineFileError]:
     """A file is consumed once: a stream cannot land where a pipeline reads."""
-    pipelines = load_all(settings.pipelines, settings.var).pipelines
     for stream in streams:
         for pipeline in pipelines:
             if pipeline.stream.source.landing == stream.stream.source.landing and stream.file is not None:

@@ -26,7 +26,7 @@ from etl.correlate.watermark import Watermark, joined_watermark
 from etl.streams.decision import Evolved, ToldOfCorrelation
 from etl.streams.log import Segment
 from etl.streams.plan import CorrelationPlan, CorrelationState
-from etl.streams.state_files import StateRun
+from etl.streams.state_files import StateRun, moved
 
 
 def evolve(
@@ -45,14 +45,14 @@ def evolve(
     state = replace(plan.state, largest=largest, runs=tuple(live))
     state, changes = _scaled(plan.declared, state, query) if plan.declared.elastic else (state, [])
     before = {run.name: run.unit for run in live}
-    moved = [run for run in state.runs if before[run.name] != run.unit]
+    other_units = [run for run in state.runs if before[run.name] != run.unit]
     fresh = {run.name for run in told.added} - expired
     return Evolved(
         declared=declared,
         state=state,
         added=tuple(run for run in state.runs if run.name in fresh),
         removed=tuple(sorted(removed | expired)),
-        moved=tuple(run for run in moved if run.name not in fresh),
+        moved=tuple(run for run in other_units if run.name not in fresh),
         expired=sum(run.tuples for run in runs if run.name in expired),
         changes=tuple(changes),
     )
@@ -148,4 +148,4 @@ def _migrated(runs: list[StateRun], step: int, router: BicliqueRouter, change: C
     held = {unit: [run for run in runs if (run.step, run.unit) == (step, unit)] for unit in group.probed}
     sizes = {unit: [run.bytes for run in own] for unit, own in held.items()}
     targets = {held[move.source][move.run].name: move.target for move in scaling.migration(sizes, group.storing)}
-    return [replace(run, unit=targets[run.name]) if run.name in targets else run for run in runs]
+    return [moved(run, targets[run.name]) if run.name in targets else run for run in runs]

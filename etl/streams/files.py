@@ -1,10 +1,11 @@
 """Immutable, sealed files on any file system: what segments and runs of state are written to.
 
-    content │ crc32 │ length │ magic          the seal is the last 24 bytes
+    content │ crc32 of name and content │ magic │ length          the seal is the last 24 bytes
 
 A name is used for one content only, so a copy by name is always right: files on a remote store are copied to a local
 folder once and mapped from there, files on a local disk are mapped where they are. A file is put in place by rename,
-whole and synced. Its seal is checked when a process first opens it; a file that fails is never read (ADR 51).
+whole and synced. Its seal is checked when a process first opens it, and again when anybody has touched it since; a
+file that fails is never read (ADR 51).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import os
 import struct
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,7 +26,9 @@ from etl.errors import TerminalError
 
 _SEAL = struct.Struct("<Q8sQ")
 _MAGIC = b"FSsealed"
-_MOST_OPEN = 4096  # files that a process keeps mapped
+_MOST_OPEN = 8192  # files that a process keeps mapped
+_Identity = tuple[int, int, int, int]
+T = TypeVar("T")
 
 
 class FileDamaged(TerminalError):
@@ -55,7 +58,7 @@ class FileStore:
 
     def write(self, name: str, content: pa.Buffer) -> int:
         """Put a file in place; gives its size. The same name again must mean the same content."""
-        seal = _SEAL.pack(zlib.crc32(content), _MAGIC, content.size)
+        seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
         if self.is_local:
             _write_local(Path(self.root) / name, content, seal)
         else:
@@ -65,9 +68,9 @@ class FileStore:
             system.pipe_file(path, content.to_pybytes() + seal)
         return int(content.size) + _SEAL.size
 
-    def open(self, name: str) -> pa.Buffer:
-        """The content of a file, mapped and found whole. Kept open for later batches of this process."""
-        return _OPEN.get(self, name)
+    def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
+        """What is in a file, mapped and found whole. It stays open for later batches of this process."""
+        return _OPEN.get(self, name, parse)
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of files that nobody will ask for again."""
@@ -106,7 +109,10 @@ class FileStore:
         copy = self.cache / name
         if not copy.exists():
             system, root = self._remote()
-            write_durably(copy, system.cat_file(f"{root}/{name}"))
+            try:
+                write_durably(copy, system.cat_file(f"{root}/{name}"))
+            except FileNotFoundError:
+                raise FileDamaged(name, "is not there") from None
         return copy
 
 
@@ -134,6 +140,11 @@ def _modified(info: dict[str, Any]) -> float:
     return float(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
+def _crc(name: str, content: pa.Buffer) -> int:
+    """Of the name too: a file in another's place is not whole either."""
+    return zlib.crc32(content, zlib.crc32(name.encode()))
+
+
 def _mapped(path: Path, name: str) -> pa.Buffer:
     try:
         with pa.memory_map(str(path)) as source:
@@ -144,29 +155,48 @@ def _mapped(path: Path, name: str) -> pa.Buffer:
         raise FileDamaged(name, "is cut short")
     crc, magic, length = _SEAL.unpack(whole.slice(whole.size - _SEAL.size))
     content = whole.slice(0, whole.size - _SEAL.size)
-    if magic != _MAGIC or length != content.size or zlib.crc32(content) != crc:
+    if magic != _MAGIC or length != content.size or _crc(name, content) != crc:
         raise FileDamaged(name, "does not have the content that was written")
     return content
 
 
-class _OpenFiles:
+class OpenFiles:
     """What this process has mapped, the least recently used let go first."""
 
     def __init__(self) -> None:
-        self._buffers: OrderedDict[tuple[str, str], pa.Buffer] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[_Identity, Any]] = OrderedDict()
 
-    def get(self, store: FileStore, name: str) -> pa.Buffer:
-        key = store.root, name
-        if key in self._buffers:
-            self._buffers.move_to_end(key)
-            return self._buffers[key]
-        content = self._buffers[key] = _mapped(store.local_path(name), name)
-        while len(self._buffers) > _MOST_OPEN:
-            self._buffers.popitem(last=False)
-        return content
+    def get(self, store: FileStore, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
+        key, path = (store.root, name), store.local_path(name)
+        identity = _identity(path, name)
+        known = self._known.get(key)
+        if known is None or known[0] != identity:
+            known = self._known[key] = identity, parse(_mapped(path, name), name)
+        self._known.move_to_end(key)
+        while len(self._known) > _MOST_OPEN:
+            self._known.popitem(last=False)
+        found: T = known[1]
+        return found
 
     def drop(self, store: FileStore, name: str) -> None:
-        self._buffers.pop((store.root, name), None)
+        self._known.pop((store.root, name), None)
+
+    def clear(self) -> None:
+        self._known.clear()
 
 
-_OPEN = _OpenFiles()
+def _identity(path: Path, name: str) -> _Identity:
+    """Changes when anybody writes to the file or puts another in its place."""
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        raise FileDamaged(name, "is not there") from None
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+
+_OPEN = OpenFiles()
+
+
+def open_files() -> OpenFiles:
+    """What this process has open."""
+    return _OPEN

@@ -32,7 +32,7 @@ from etl.streams.declared import compiled
 from etl.streams.log import SegmentRows
 from etl.streams.plan import BatchPlan, CorrelationPlan
 from etl.streams.results import Results
-from etl.streams.state_files import StateRun, forget_runs, open_run, write_run
+from etl.streams.state_files import RunWriter, StateRun, open_run
 from etl.streams.wire import Address
 
 Given = dict[str, list[Message]]
@@ -72,6 +72,8 @@ class _Stage:
             for alias, source in self._query.sources.items()
         }
         self._results = Results(plan, index, self._query, task)
+        nonce = secrets.token_hex(4)  # a task that is repeated must not write over what the first try told
+        self._runs = RunWriter(plan.places.store, plan.runs_name(self._correlation.name, stage, task, nonce))
 
     def run(self, units: dict[int, tuple[Side, Given]]) -> Iterator[Message]:
         last = self._number == len(self._query.steps)
@@ -81,6 +83,7 @@ class _Stage:
             else:
                 yield from self._join(unit, side, given)
         yield from self._results.written()
+        self._runs.close()
 
     def _join(self, unit: int, side: Side, given: Given) -> Iterator[Message]:
         step = self._query.steps[self._number]
@@ -110,28 +113,21 @@ class _Stage:
     def _changed(
         self, unit: int, side: Side, chain: ChainedIndex, before: dict[int, StateRun], done: UnitStep | None
     ) -> Message:
-        """Writes runs that are new; tells the driver what the unit holds now that it did not, and what it did."""
+        """Keeps new runs for the task's file; tells the driver what changed of the unit's state, and what it did."""
         kept, added = set[int](), list[dict[str, object]]()
         for period, runs in chain.snapshot().items():
             for run in runs:
                 if id(run) in before:
                     kept.add(id(run))
                 else:
-                    added.append(self._written(unit, side, period, len(added), run))
+                    added.append(asdict(self._runs.add(self._number, unit, side, period, run)))
         gone = [one.name for key, one in before.items() if key not in kept]
-        forget_runs(self._plan.places.store, gone)
         told = {"correlation": self._index, "step": self._number, "unit": unit, "added": added, "removed": gone}
         if done is not None:
             effort = asdict(done.effort)
             work = effort["probes"] + effort["candidates"] + done.stored
             told |= {"stored": done.stored, "pairs": len(done.pairs), "work": work, **effort}
         return wire.told("unit", told)
-
-    def _written(self, unit: int, side: Side, period: int, number: int, run: Run) -> dict[str, object]:
-        nonce = secrets.token_hex(4)  # a task that is repeated must not write over what the first try told
-        name = self._plan.run_name(self._correlation.name, self._number, unit, side, number, nonce)
-        write_run(self._plan.places.store, name, run)
-        return asdict(StateRun(self._number, unit, side, period, name, len(run), run.nbytes, run.earliest, run.latest))
 
     def _residual(self, step: JoinStep) -> RowResidual | None:
         expression = step.condition.residual

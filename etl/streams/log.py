@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from etl.correlate.model import I64
@@ -42,9 +41,7 @@ def segment_name(stream: str, number: int) -> str:
 
 def write_segment(store: FileStore, stream: str, number: int, rows: pa.RecordBatch, event_time: str) -> Segment:
     """Write the rows of one dispatcher; at least one."""
-    metadata = {"stream": stream, "number": str(number)}
-    content = to_ipc([rows.replace_schema_metadata(metadata)])
-    size = store.write(segment_name(stream, number), content)
+    size = store.write(segment_name(stream, number), to_ipc([rows]))
     times = event_times(rows.column(event_time))
     return Segment(stream, number, rows.num_rows, size, int(times.min()), int(times.max()))
 
@@ -64,9 +61,7 @@ class SegmentRows:
     def _columns(self, number: int, wanted: pa.Schema) -> pa.RecordBatch:
         """Columns of one segment; NULL where a field was declared after it was written."""
         name = segment_name(self.stream, number)
-        (rows,) = from_ipc(self.store.open(name), name)
-        if (rows.schema.metadata or {}).get(b"number") != str(number).encode():
-            raise FileDamaged(name, "is another segment")
+        (rows,) = self.store.open(name, from_ipc)
         arrays = [
             rows.column(one.name) if one.name in rows.schema.names else pa.nulls(rows.num_rows, one.type)
             for one in wanted
@@ -93,7 +88,3 @@ def from_ipc(content: pa.Buffer, name: str) -> list[pa.RecordBatch]:
     except pa.ArrowInvalid as error:
         raise FileDamaged(name, f"is not Arrow: {str(error).splitlines()[0]}") from None
     return found
-
-
-def no_rows() -> I64:
-    return np.zeros(0, np.int64)

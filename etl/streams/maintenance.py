@@ -41,7 +41,7 @@ def maintain(run: MicroBatch, keep: Keep, now: datetime) -> dict[str, Any]:
     if not keep.dry_run and expired:
         run.ledger.forget_segments([one.number for one in expired], run.writer.epoch)
     named = {one.name for one in run.ledger.segments()}
-    named |= {one.name for known in run.ledger.known().values() for one in known.state.runs}
+    named |= {one.file for known in run.ledger.known().values() for one in known.state.runs}
     freed = _remove_unnamed(run, named, expired, now, dry_run=keep.dry_run)
     result = {
         "dry_run": keep.dry_run,

@@ -12,7 +12,7 @@ from etl.adapters.landing import Slice
 from etl.contract.correlation import Correlation, LoggedStream
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.biclique.scaling import ScalingState
-from etl.correlate.model import FIRST, Side
+from etl.correlate.model import FIRST
 from etl.correlate.watermark import Watermark
 from etl.settings import Settings
 from etl.streams.files import FileStore
@@ -155,8 +155,9 @@ class BatchPlan:
         """The name of a task's file in a table; `kind` tells reading tasks from others."""
         return f"part-{self.batch:09d}-{self.attempt}-{kind}{task:05d}.parquet"
 
-    def run_name(self, correlation: str, step: int, unit: int, side: Side, number: int, nonce: str) -> str:
-        return f"state/{correlation}/{self.batch:09d}-{self.attempt}-{step}-{unit:04d}-{side}-{number}-{nonce}.run"
+    def runs_name(self, correlation: str, stage: int, task: int, nonce: str) -> str:
+        """The name of a task's file of new runs; names sort by batch."""
+        return f"state/{correlation}/{self.batch:09d}-{self.attempt}-{stage}-{task:05d}-{nonce}.runs"
 
 
 def microseconds(length: Any) -> int:

@@ -32,7 +32,11 @@ def delta_log(places: Places, root: str) -> DeltaLog:
 
 
 def prepare(run: MicroBatch, plan: BatchPlan) -> None:
-    """Make the tables that a batch may write to, before it writes."""
+    """Make the tables that a batch may write to, before it writes. A process does so once per declaration."""
+    state, key = process_state(), (run.places.correlations, NAME, "")
+    declared = (plan.declared_streams, tuple(one.declared for one in plan.correlations))
+    if state.prepared.get(key) == (declared, None):
+        return
     for stream in plan.streams:
         delta_log(run.places, f"streams/{stream.name}").create(QUARANTINE, quarantine_schema())
     for one in plan.correlations:
@@ -43,6 +47,7 @@ def prepare(run: MicroBatch, plan: BatchPlan) -> None:
             delta.create(RESULTS, pa.schema(list(result_schema(query).items())))
         else:
             views.prepare(run.dsn, one.name, query.grouping)
+    state.prepared[key] = (declared, None)
 
 
 def write_views(run: MicroBatch, plan: BatchPlan, told: Told) -> dict[str, str]:

@@ -17,7 +17,7 @@ from etl import settings as configuration
 from etl.adapters import postgres
 from etl.pipeline.process_state import process_state
 from etl.settings import PROJECT, Settings
-from etl.streams import files, state_files
+from etl.streams.files import open_files
 from etl.streams.microbatch import Executor
 from etl.streams.steps import CorrelationSteps
 from tests.support.correlate_histories import EPOCH
@@ -91,6 +91,10 @@ class StreamSite:
             cursor.execute(query)
             return list(cursor.fetchall())
 
+    def execute(self, statement: str) -> None:
+        with postgres.connect(self.dsn, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
     def ending(self, checkpoint: str) -> StreamSite:
         """The same site, whose next run ends at a checkpoint as if the process had been killed there."""
 
@@ -106,8 +110,8 @@ class StreamSite:
     def restarted(self) -> StreamSite:
         """The same site in what might be another process."""
         process_state()._logs.clear()
-        state_files._RUNS.clear()
-        files._OPEN._buffers.clear()
+        process_state().prepared.clear()
+        open_files().clear()
         return self
 
 
