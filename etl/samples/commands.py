@@ -102,6 +102,28 @@ def generate_live(rate: Annotated[float, typer.Option(help="Orders per second.")
     live(config, landing_of(own), rate, stop.is_set, sleep=stop.wait, arrive=arrive)
 
 
+@app.command("streams")
+def generate_streams(
+    orders: Annotated[int, typer.Option(min=1, help="Orders per wave.")] = 10_000,
+    waves: Annotated[int, typer.Option(min=1, max=1000)] = 6,
+    seed: Seed = 1,
+    every: Annotated[float, typer.Option(min=0, help="Seconds between waves.")] = 0.0,
+) -> None:
+    """Let orders, payments and shipments land for the example correlations, a wave per twenty minutes of their time."""
+    from etl.cli.console import Console
+    from etl.samples.correlations.config import ShopConfig
+    from etl.samples.correlations.waves import waves as landing
+
+    own, stop = configuration.load(), threading.Event()
+    config = ShopConfig(seed=seed, waves=waves, orders_per_wave=orders)
+    start = datetime.now(UTC) - waves * config.lasting
+    with Console() as console:
+        for number, wave in enumerate(landing(config, start, own.var / "landing"), start=1):
+            lines = sum(one.lines for one in wave.values())
+            console.say(f"wave {number} of {waves}: {lines:,} lines of {len(wave)} streams landed")
+            stop.wait(every if number < waves else 0)
+
+
 def demo(
     customers: Annotated[int, typer.Option(min=1000)] = 100_000,
     products: Annotated[int, typer.Option(min=100)] = 20_000,

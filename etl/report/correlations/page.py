@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from etl.report import drawing, figures
 from etl.report.charts import Chart
-from etl.report.correlations.model import BatchReport, CorrelationReport, Point, State
+from etl.report.correlations.model import BatchReport, CorrelationReport, Point, State, UnitReport
 from etl.report.page import Tile
 from etl.report.templating import fill
 
@@ -20,6 +20,7 @@ STATES: dict[State, tuple[str, str]] = {
 }
 _MIB = 2**20
 _SHOWN = 8
+_FLOW = "ingest correlate load"
 
 
 def render(report: BatchReport) -> str:
@@ -63,7 +64,7 @@ def charts(report: BatchReport) -> tuple[Chart, ...]:
         _bars("State per unit", "The fullest units after this batch", _fullest(report), "accepted",
               "No unit holds state."),
         _bars("Time per step", "Where this batch spent its time",
-              [(step, spent, figures.duration(spent)) for step, spent in report.seconds.items()], "accepted",
+              [(step, spent, figures.duration(spent)) for step, spent in _steps(report)], "accepted",
               "No step was timed."),
         _bars("Quarantine reasons", "Lines of this batch that broke a rule",
               [(name, float(count), figures.number(count)) for name, count in _ranked(report.reasons)], "quarantined",
@@ -106,14 +107,24 @@ def _bars(title: str, about: str, shown: Sequence[tuple[str, float, str]], colou
     return Chart(title, about, label, drawing.draw(drawing.bars(rows, f"var(--{colour})")) if rows else None, empty)
 
 
+def _steps(report: BatchReport) -> list[tuple[str, float]]:
+    """Seconds by step, in the order of the flow."""
+    return sorted(report.seconds.items(), key=lambda one: (one[0] not in _FLOW, _FLOW.find(one[0])))
+
+
 def _fullest(report: BatchReport) -> list[tuple[str, float, str]]:
     held = [
-        (f"{name} {one.side} {one.unit}", float(one.bytes), size(one.bytes))
+        (_unit_name(name, correlation, one), float(one.bytes), size(one.bytes))
         for name, correlation in report.correlations.items()
         for one in correlation.units
         if one.bytes
     ]
     return sorted(held, key=lambda one: -one[1])[:_SHOWN]
+
+
+def _unit_name(name: str, correlation: CorrelationReport, unit: UnitReport) -> str:
+    several = any(other.step for other in correlation.units)
+    return f"{unit.side} {unit.unit}{f' of join {unit.step + 1}' if several else ''}, {name}"
 
 
 def _ranked(reasons: dict[str, int]) -> list[tuple[str, int]]:
