@@ -24,6 +24,8 @@ from etl.streams.dispatch import dispatch
 from etl.streams.join import join
 from etl.streams.plan import BatchPlan
 
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
 
 class SparkCorrelations:
     """Tasks on the executors of one Spark session."""
@@ -40,13 +42,17 @@ class SparkCorrelations:
         self._shared.require(plan.places.correlations)
         told = self._spark.range(0, plan.readers, 1, plan.readers)
         if plan.readers == plan.tasks == 1:
-            told = told.mapInArrow(partial(_all_stages, plan), wire.SHUFFLED_DDL)
+            told = told.mapInArrow(self.tasks(partial(_all_stages, plan)), wire.SHUFFLED_DDL)
         else:
-            told = told.mapInArrow(partial(_dispatch, plan), wire.SHUFFLED_DDL)
+            told = told.mapInArrow(self.tasks(partial(_dispatch, plan)), wire.SHUFFLED_DDL)
             for stage in range(plan.stages):
                 shuffled = told.repartitionById(plan.tasks, "part")
-                told = shuffled.mapInArrow(partial(_join, plan, stage), wire.SHUFFLED_DDL)
+                told = shuffled.mapInArrow(self.tasks(partial(_join, plan, stage)), wire.SHUFFLED_DDL)
         return [Message(row.kind, bytes(row.payload), row.name) for row in told.collect()]
+
+    def tasks(self, work: Work) -> Work:
+        """What the workers run; tests put faults around it."""
+        return work
 
 
 def _dispatch(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
