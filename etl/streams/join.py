@@ -48,10 +48,11 @@ def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) ->
             continue
         address = Address.parse(message.name)
         if address.step != stage:
-            yield replace(message, part=plan.task_of(address.correlation, address.step, address.unit))
+            yield replace(message, part=plan.task_of(address.correlation, address.step, address.units[0]))
             continue
-        unit = work.setdefault((address.correlation, address.unit, address.side), {})
-        unit.setdefault(address.role, []).append(message)
+        for unit in address.units:
+            given = work.setdefault((address.correlation, unit, address.side), {})
+            given.setdefault(address.role, []).append(message)
     by_correlation: dict[int, dict[int, tuple[Side, Given]]] = {}
     for index, number, side in sorted(work):
         by_correlation.setdefault(index, {})[number] = side, work[index, number, side]
