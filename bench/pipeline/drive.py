@@ -138,7 +138,8 @@ class Drive:
                 continue
             runs = self._cell(cell, warehouse)
             if site.history:
-                self.history += [{"number": at, "seconds": run["seconds"]} for at, (_, run) in enumerate(runs, 1)]
+                kept = ("seconds", "driver_bytes")
+                self.history += [{"number": at, **{w: run[w] for w in kept}} for at, (_, run) in enumerate(runs, 1)]
             else:
                 self.rows += [_row(site, cell, name, runs) for name in cell.variants]
         if warehouse.landed:

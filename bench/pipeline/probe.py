@@ -1,4 +1,4 @@
-"""What one batch did besides taking time: Spark jobs and stages, entries in Delta logs, bytes on disk and in the WAL.
+"""What one batch did besides taking time: Spark jobs and stages, log entries, bytes on disk, in the WAL, in memory.
 
 Counts are taken before and after a batch, outside of the timed part. Spark numbers its jobs from 0 on, so how many
 there were follows from the newest number, however few of them it still remembers.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg2
 from pyspark.sql import SparkSession
 
@@ -58,6 +59,7 @@ class Probe:
             "log_entries": after.log_entries - before.log_entries,
             "delta_bytes": after.delta_bytes - before.delta_bytes,
             "wal_bytes": after.wal_bytes - before.wal_bytes,
+            "driver_bytes": psutil.Process().memory_info().rss,
         }
 
 

@@ -70,6 +70,7 @@ def aims(result: Result) -> list[dict[str, Any]]:
         aim(f"ours / {UNCHECKED}, 500,000 orders", took.ratio("ours", UNCHECKED, 500_000), most=1.0),
         aim("Spark jobs per batch, the most", max(jobs, default=None), most=6),
         aim("batch 200 / batch 10", growth(result["history"]), most=1.2),
+        aim("memory the driver's Python gains per batch from 100 to 200, KiB", gained(result["history"]), most=100),
         aim("larger masters / masters, 50,000 orders", took.by_masters("ours", 50_000), most=1.3),
         aim("larger masters / masters, 100 orders", took.by_masters("ours", 100), most=1.3),
         aim("Spark jobs and log entries of an empty run", max(empty, default=None), most=0),
@@ -94,6 +95,15 @@ def growth(history: Sequence[Row]) -> float | None:
         return statistics.median(known) if len(known) == AROUND else None
 
     return quotient(around(200), around(10))
+
+
+def gained(history: Sequence[Row]) -> float | None:
+    """KiB per batch, by a line through the second hundred batches of one warehouse."""
+    late = [(row["number"], row["driver_bytes"] / 1024) for row in history if 100 <= row["number"] <= 200]
+    if len(late) < 101:
+        return None
+    numbers, sizes = zip(*late, strict=True)
+    return round(float(statistics.linear_regression(numbers, sizes).slope), 1)
 
 
 def table(result: Result) -> str:

@@ -51,7 +51,8 @@ def take_rows(refs: I64, wanted: pa.Schema, segment: Callable[[int, pa.Schema], 
     if not len(refs):
         return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in wanted], schema=wanted)
     numbers, rows = segments_of(refs), rows_of(refs)
-    order = np.argsort(numbers, kind="stable")
+    near = numbers - numbers.min()
+    order = np.argsort(near.astype(np.uint16) if near.max() < 1 << 16 else near, kind="stable")  # by radix
     bounds = np.flatnonzero(np.diff(numbers[order])) + 1
     parts = [
         segment(int(numbers[at[0]]), wanted).take(pa.array(rows[at])) for at in np.split(order, bounds)

@@ -22,6 +22,7 @@ from etl.contract.errors import Mistake, PipelineFileError, TomlPath
 from etl.contract.load import load_all, located
 from etl.contract.locate import line_of, lines_of
 from etl.contract.model import Pipeline
+from etl.contract.names import column
 from etl.contract.types import stored_type
 from etl.correlate.errors import RoutingRefused, WindowRefused
 from etl.correlate.model import Window
@@ -115,11 +116,16 @@ def _at(declared: Correlation, path: TomlPath, sentence: str, line_within: int =
 
 def _check_results(query: Query) -> None:
     """Results go to tables: every column needs a type that they can hold and a name of its own."""
+    names = list(query.grouping.order) if query.grouping is not None else [name for name, _ in query.output]
+    for position, name in enumerate(names):
+        if [*column((), name)] or name.lower() in {one.lower() for one in names[:position]}:
+            sentence = f"{name!r} cannot be a column of a table: letters, digits and _ that differ in more than case"
+            raise ExpressionRefused(f"{sentence}; write `… as name`", query.sql, 1, 1)
+        if query.grouping is not None and name.endswith(_VIEW_SUFFIXES):
+            raise ExpressionRefused(f"{name!r} ends as names of our own do; name it otherwise", query.sql, 1, 1)
     for name, kind in result_schema(query, stored=False).items():
         if stored_type(kind) is None:
             raise ExpressionRefused(f"{name!r} is {kind}, which no table can hold; cast it", query.sql, 1, 1)
-        if query.grouping is not None and name.endswith(_VIEW_SUFFIXES):
-            raise ExpressionRefused(f"{name!r} ends as names of our own do; name it otherwise", query.sql, 1, 1)
 
 
 def result_schema(query: Query, *, stored: bool = True) -> dict[str, pa.DataType]:

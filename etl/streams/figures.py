@@ -65,10 +65,10 @@ def state_sums(runs: Iterable[StateRun]) -> dict[str, int]:
 
 def units(state: CorrelationState, work: Mapping[tuple[int, int], int]) -> list[dict[str, Any]]:
     """Every unit with what it holds and what it did."""
-    found = []
+    found, runs = [], state.by_unit()
     for step, router in enumerate(state.routers):
         for side, subgroup, unit, draining in _units(router):
-            held = state_sums(run for run in state.runs if (run.step, run.unit) == (step, unit))
+            held = state_sums(runs.get((step, unit), ()))
             shown = {"step": step, "unit": unit, "side": side, "subgroup": subgroup, "draining": draining}
             found.append({**shown, **held, "work": work.get((step, unit), 0)})
     return found

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from etl.errors import TerminalError
 _SEAL = struct.Struct("<Q8sQ")
 _MAGIC = b"FSsealed"
 _MOST_OPEN = 8192  # files that a process keeps mapped
+_UNUSED_FOR_S = 3600.0
 _Identity = tuple[int, int, int, int]
 T = TypeVar("T")
 
@@ -160,23 +162,39 @@ def _mapped(path: Path, name: str) -> pa.Buffer:
     return content
 
 
+@dataclass(slots=True)
+class _Opened:
+    identity: _Identity
+    content: Any
+    used_s: float = field(default_factory=time.monotonic)
+
+
 class OpenFiles:
     """What this process has mapped, the least recently used let go first."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], tuple[_Identity, Any]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
 
     def get(self, store: FileStore, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
         key, path = (store.root, name), store.local_path(name)
         identity = _identity(path, name)
         known = self._known.get(key)
-        if known is None or known[0] != identity:
-            known = self._known[key] = identity, parse(_mapped(path, name), name)
+        if known is None or known.identity != identity:
+            known = self._known[key] = _Opened(identity, parse(_mapped(path, name), name))
+            self._let_go()
+        known.used_s = time.monotonic()
         self._known.move_to_end(key)
-        while len(self._known) > _MOST_OPEN:
-            self._known.popitem(last=False)
-        found: T = known[1]
+        found: T = known.content
         return found
+
+    def _let_go(self) -> None:
+        """A mapped file keeps its place on the disk, even when it was removed."""
+        unused_since = time.monotonic() - _UNUSED_FOR_S
+        while len(self._known) > 1:
+            oldest = next(iter(self._known))
+            if len(self._known) <= _MOST_OPEN and self._known[oldest].used_s > unused_since:
+                return
+            del self._known[oldest]
 
     def drop(self, store: FileStore, name: str) -> None:
         self._known.pop((store.root, name), None)

@@ -48,10 +48,11 @@ def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) ->
             continue
         address = Address.parse(message.name)
         if address.step != stage:
-            yield replace(message, part=plan.task_of(address.correlation, address.step, address.unit))
+            yield replace(message, part=plan.task_of(address.correlation, address.step, address.units[0]))
             continue
-        unit = work.setdefault((address.correlation, address.unit, address.side), {})
-        unit.setdefault(address.role, []).append(message)
+        for unit in address.units:
+            given = work.setdefault((address.correlation, unit, address.side), {})
+            given.setdefault(address.role, []).append(message)
     by_correlation: dict[int, dict[int, tuple[Side, Given]]] = {}
     for index, number, side in sorted(work):
         by_correlation.setdefault(index, {})[number] = side, work[index, number, side]
@@ -71,6 +72,7 @@ class _Stage:
             alias: SegmentRows(plan.places.store, source.stream, streams[source.stream])
             for alias, source in self._query.sources.items()
         }
+        self._held = self._correlation.state.by_unit()
         self._results = Results(plan, index, self._query, task)
         nonce = secrets.token_hex(4)  # a task that is repeated must not write over what the first try told
         self._runs = RunWriter(plan.places.store, plan.runs_name(self._correlation.name, stage, task, nonce))
@@ -87,7 +89,7 @@ class _Stage:
 
     def _join(self, unit: int, side: Side, given: Given) -> Iterator[Message]:
         step = self._query.steps[self._number]
-        held = self._correlation.state.of_unit(self._number, unit)
+        held = self._held.get((self._number, unit), ())
         if not held and "store" not in given:
             return  # probes of an empty unit
         widths = {"left": 1, "right": len(step.right)}
@@ -156,7 +158,7 @@ class _Stage:
     def _deduplicate(self, unit: int, messages: list[Message]) -> Iterator[Message]:
         """The stage of DISTINCT: rows that no batch has seen before go to the results."""
         config = ChainConfig("left", Window.full_history(), "hash")
-        chain, before = self._opened(config, self._correlation.state.of_unit(self._number, unit))
+        chain, before = self._opened(config, self._held.get((self._number, unit), ()))
         seen = Deduplicator(chain)
         for message in messages:
             for rows in wire.batches_in(message):

@@ -221,6 +221,23 @@ class StreamLedger(Statements):
         return _record(rows[0]) if rows else None
 
 
+@dataclass(frozen=True, slots=True)
+class StreamInput:
+    """What the ledger knows of one stream's files that were put away."""
+
+    ledger: StreamLedger
+    stream: str
+
+    def archived(self, inodes: Sequence[int]) -> list[tuple[bytes, Consumed]]:
+        prefix = self.stream.encode() + b"/"
+        found = self.ledger.book.archived(inodes)
+        return [(name.removeprefix(prefix), known) for name, known in found if name.startswith(prefix)]
+
+    def land_again(self, name: bytes, inode: int, landed_as: bytes) -> None:
+        prefix = self.stream.encode() + b"/"
+        self.ledger.book.land_again(prefix + name, inode, prefix + landed_as)
+
+
 def ledger_of(writer: Writer) -> StreamLedger:
     """The ledger of correlations, for who holds the lock."""
     return StreamLedger(writer.ledger.connection)

@@ -61,8 +61,12 @@ class CorrelationState:
     def watermark(self, alias: str, lateness_us: int) -> Watermark:
         return Watermark(lateness_us, self.largest.get(alias, int(FIRST)))
 
-    def of_unit(self, step: int, unit: int) -> tuple[StateRun, ...]:
-        return tuple(run for run in self.runs if (run.step, run.unit) == (step, unit))
+    def by_unit(self) -> dict[tuple[int, int], tuple[StateRun, ...]]:
+        """The runs that every unit of every step holds."""
+        found: dict[tuple[int, int], list[StateRun]] = {}
+        for run in self.runs:
+            found.setdefault((run.step, run.unit), []).append(run)
+        return {key: tuple(runs) for key, runs in found.items()}
 
     def as_json(self) -> dict[str, Any]:
         """Without the runs: they are rows of their own."""

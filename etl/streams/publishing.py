@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from deltalake import Schema
 
 from etl.adapters.data_files import write_arrow
 from etl.adapters.delta_log import DeltaLog
@@ -44,10 +45,38 @@ def prepare(run: MicroBatch, plan: BatchPlan) -> None:
         delta = delta_log(run.places, f"correlations/{one.name}")
         delta.create(LATE, LATE_SCHEMA)
         if query.grouping is None:
-            delta.create(RESULTS, pa.schema(list(result_schema(query).items())))
+            wanted = pa.schema(list(result_schema(query).items()))
+            _require_alike(one.name, delta, wanted)
+            delta.create(RESULTS, wanted)
         else:
             views.prepare(run.dsn, one.name, query.grouping)
     state.prepared[key] = (declared, None)
+
+
+class ResultsTaken(TerminalError):
+    """A table of results exists and has other columns than the correlation returns now."""
+
+    exit_code = 78
+
+    def __init__(self, correlation: str, table: str) -> None:
+        super().__init__(correlation, table)
+        self.correlation, self.table = correlation, table
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table} exists and has other columns than correlation {self.correlation!r} returns now; "
+            "give the correlation another name, or move the table away"
+        )
+
+
+def _require_alike(name: str, delta: DeltaLog, wanted: pa.Schema) -> None:
+    """A correlation that was reset may return something else; its table holds what it returned before."""
+    if not (delta.folder(RESULTS) / "_delta_log").exists():
+        return
+    held = Schema.from_arrow(wanted.remove_metadata()).fields
+    have = {one.name: one.type for one in delta.table(RESULTS).schema().fields}
+    if have != {one.name: one.type for one in held}:
+        raise ResultsTaken(name, str(delta.folder(RESULTS)))
 
 
 def write_views(run: MicroBatch, plan: BatchPlan, told: Told) -> dict[str, str]:

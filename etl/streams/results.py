@@ -75,7 +75,7 @@ class Results:
         for unit in range(units):
             rows = np.flatnonzero(unit_of == unit)
             if len(rows):
-                address = Address(self._index, len(self._query.steps), unit, "left", "rows")
+                address = Address(self._index, len(self._query.steps), (unit,), "left", "rows")
                 yield wire.addressed(self._plan, address, output.take(pa.array(rows)))
 
     def _flushed(self) -> Message:

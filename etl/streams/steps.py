@@ -20,6 +20,7 @@ from etl.adapters.landing import Limits
 from etl.contract.errors import PipelineFileError
 from etl.errors import TerminalError
 from etl.model import Progress
+from etl.pipeline.maintenance import Keep, Tables
 from etl.pipeline.microbatch import Checkpoint, _nothing
 from etl.pipeline.steps import _file_lock
 from etl.settings import Settings
@@ -27,7 +28,6 @@ from etl.streams import explain as explanation
 from etl.streams import maintenance
 from etl.streams.declared import Catalog, catalog, compiled
 from etl.streams.ledger import NAME, BatchRecord, StreamLedger, ledger_of
-from etl.streams.maintenance import Keep
 from etl.streams.microbatch import Executor, MicroBatch
 from etl.streams.plan import Places
 
@@ -148,10 +148,10 @@ class CorrelationSteps:
 
     # ── upkeep ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def maintain(self, keep: Keep, progress: Progress) -> dict[str, Any]:
-        """One round of maintenance; nothing when no correlation has run."""
+    def maintain(self, keep: Keep, progress: Progress, tables: Tables | None = None) -> dict[str, Any]:
+        """One round of maintenance; `tables` is Delta's own, if there is a Spark for it."""
         with self._writing("maintenance", progress) as run:
-            return maintenance.maintain(run, keep, self.clock())
+            return maintenance.maintain(run, tables, keep, self.clock())
 
     def reset(self, name: str, progress: Progress) -> None:
         """Let a correlation start anew with the next batch: its state goes, its tables stay."""

@@ -19,6 +19,7 @@ from etl.adapters.ledger import Writer
 from etl.adapters.mart import COMBINE
 from etl.contract.types import postgres_type, stored_type
 from etl.correlate.output import Aggregation, Grouping
+from etl.errors import TerminalError
 from etl.streams.ledger import StreamLedger
 
 SCHEMA = "correlation"
@@ -34,6 +35,37 @@ def prepare(dsn: str, name: str, grouping: Grouping) -> None:
         if not exists:
             cursor.execute(_create(name, grouping))
             connection.commit()
+        elif _columns(cursor, name) != _wanted(grouping):
+            raise ViewTaken(name)
+
+
+class ViewTaken(TerminalError):
+    """A table of aggregates exists and has other columns than the correlation returns now."""
+
+    exit_code = 78
+
+    def __init__(self, correlation: str) -> None:
+        super().__init__(correlation)
+        self.correlation = correlation
+
+    def __str__(self) -> str:
+        return (
+            f"table {SCHEMA}.{self.correlation} exists and has other columns than the correlation returns now; "
+            "give the correlation another name, or drop the table"
+        )
+
+
+def _columns(cursor: postgres.Cursor, name: str) -> set[str]:
+    cursor.execute(
+        "select column_name from information_schema.columns where table_schema = %s and table_name = %s",
+        (SCHEMA, name),
+    )
+    return {column for (column,) in cursor.fetchall()}
+
+
+def _wanted(grouping: Grouping) -> set[str]:
+    kept = {column for one in grouping.aggregates for column, _, _ in _parts(one)}
+    return kept | set(grouping.order) | ({key for key, _ in grouping.keys} or {_ALL})
 
 
 def _create(name: str, grouping: Grouping) -> sql.Composed:

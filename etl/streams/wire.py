@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from etl.correlate.biclique.join import by_unit
-from etl.correlate.biclique.routing import Routing
+from etl.correlate.biclique.routing import Routing, Targets
 from etl.correlate.model import Side, Tuples, opposite
 from etl.pipeline.wire import Message, json_message, rows_message, rows_of
 from etl.streams.plan import BatchPlan
@@ -26,11 +27,11 @@ _UNNEEDED: dict[Role, tuple[str, ...]] = {"store": ("low", "high"), "probe": ("v
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where tuples go: a unit of a step, and what it does with them. `side` is the one that the unit stores."""
+    """Where tuples go: units of a step, all in one task, and what they do with them. `side` is what the units store."""
 
     correlation: int
     step: int
-    unit: int
+    units: tuple[int, ...]
     side: Side
     role: Role
 
@@ -40,22 +41,32 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        return cls(*json.loads(text))
+        correlation, step, units, side, role = json.loads(text)
+        return cls(correlation, step, tuple(units), side, role)
 
 
 def deliveries(
     plan: BatchPlan, correlation: int, step: int, side: Side, tuples: Tuples, routing: Routing
 ) -> Iterator[Message]:
     """Tuples of one side, to the units that store them and to those that they probe."""
-    for role, targets, stored in (("store", routing.store, side), ("probe", routing.probe, opposite(side))):
-        columns = replace(tuples, **{name: getattr(tuples, name)[:0] for name in _UNNEEDED[role]})  # type: ignore[index]
-        for unit, rows in by_unit(*targets.expand()).items():
-            address = Address(correlation, step, unit, stored, role)  # type: ignore[arg-type]
-            yield addressed(plan, address, columns.take(rows).to_batch())
+    yield from _sent(plan, Address(correlation, step, (), side, "store"), tuples, routing.store)
+    yield from _sent(plan, Address(correlation, step, (), opposite(side), "probe"), tuples, routing.probe)
+
+
+def _sent(plan: BatchPlan, address: Address, tuples: Tuples, targets: Targets) -> Iterator[Message]:
+    """One message per group of units and task: units of one task share what they are given."""
+    columns = replace(tuples, **{name: getattr(tuples, name)[:0] for name in _UNNEEDED[address.role]})
+    for group, rows in by_unit(np.arange(len(targets.group)), targets.group).items():
+        tasks: dict[int, list[int]] = {}
+        for unit in targets.groups[group]:
+            tasks.setdefault(plan.task_of(address.correlation, address.step, unit), []).append(unit)
+        batch = columns.take(rows).to_batch()
+        for units in tasks.values():
+            yield addressed(plan, replace(address, units=tuple(units)), batch)
 
 
 def addressed(plan: BatchPlan, address: Address, rows: pa.RecordBatch) -> Message:
-    part = plan.task_of(address.correlation, address.step, address.unit)
+    part = plan.task_of(address.correlation, address.step, address.units[0])
     return replace(rows_message(rows, part), name=address.text)
 
 

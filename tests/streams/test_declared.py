@@ -11,6 +11,8 @@ import pytest
 from etl.contract.errors import PipelineFileError
 from etl.streams.change import CorrelationChanged
 from etl.streams.in_process import InProcess
+from etl.streams.publishing import ResultsTaken
+from etl.streams.views import ViewTaken
 from tests.support.correlate_histories import EPOCH
 from tests.support.stream_site import FIELDS, StreamSite, quiet
 
@@ -35,6 +37,8 @@ def mistake(site: StreamSite) -> str:
         ("select l.id as a from l join r on l.k = r.s", {}, "line 2: "),
         ("select l.id as a from l left join r on l.k = r.k", {}, "inner joins only"),
         ("select l.t - r.t as apart from l join r on l.k = r.k", {}, "which no table can hold; cast it"),
+        ("select l.id as `a b` from l join r on l.k = r.k", {}, "'a b' cannot be a column of a table"),
+        ("select l.id as a, r.id as A from l join r on l.k = r.k", {}, "that differ in more than case"),
         (SQL, {"within": "0s"}, "line 1: within is '0s', but must be a length of time"),
         (SQL, {"within": "soon"}, "line 1: within is 'soon'"),
         (SQL, {"lateness": "-1s"}, "line 1: lateness is '-1s'"),
@@ -186,3 +190,18 @@ def test_a_tuple_too_long_ago_is_quarantined_when_the_stream_says_so(site: Strea
     site.run()
     assert site.quarantine("l")["key"].to_pylist() == ['["1"]']
     assert site.table("pairs").to_pylist() == [{"a": 2, "b": 4}]
+
+
+def test_a_reset_correlation_that_returns_other_columns_does_not_write_into_the_old_table(site: StreamSite) -> None:
+    site.declare("pairs", SQL, within="30s")
+    site.declare("sums", "select l.k, count(*) as n from l join r on l.k = r.k group by l.k", within="30s")
+    run_once(site)
+    for name in ("pairs", "sums"):
+        site.steps.reset(name, quiet)
+    site.declare("pairs", SQL.replace("r.id", "r.s"), within="30s")
+    with pytest.raises(ResultsTaken, match="give the correlation another name"):
+        site.run()
+    site.declare("pairs", SQL, within="30s")
+    site.declare("sums", "select l.x, count(*) as n from l join r on l.k = r.k group by l.x", within="30s")
+    with pytest.raises(ViewTaken, match="or drop the table"):
+        site.run()

@@ -135,3 +135,18 @@ def test_the_same_steps_tell_how_everything_stands(tmp_path: Path, database: str
     assert len(told["correlations"]["pairs"]["units"]) == 5
     assert site.steps.history()[-1]["batch"] == told["batch"] == site.steps.report(None)["batch"]
     assert site.steps.status()["correlations"]["pairs"]["state"]["tuples"] == 2
+
+
+def test_a_file_that_grew_after_it_was_archived_is_read_on_where_it_ended(tmp_path: Path, database: str) -> None:
+    site = StreamSite.under(tmp_path, database, InProcess())
+    later = replace(site, steps=replace(site.steps, clock=lambda: dt.datetime.now(dt.UTC) + dt.timedelta(minutes=5)))
+    site.declare("pairs", SQL)
+    land(site, 0)
+    site.run()
+    later.run()
+    (archived,) = (site.settings.archive / "streams" / "l").rglob("*.jsonl")
+    with archived.open("a") as file:
+        file.write(f'{{"id": 7, "k": 1, "t": "{EPOCH.isoformat()}"}}\n')
+    assert later.steps.maintain(Keep(), quiet)["landed_again"] == 1
+    later.run()
+    assert sorted((row["a"], row["b"]) for row in site.table("pairs").to_pylist()) == [(0, 100), (7, 100)]

@@ -89,7 +89,8 @@ class BicliqueJoin:
 
 def by_unit(rows: I64, units: I64) -> dict[int, I64]:
     """Which rows go to which unit."""
-    order = np.argsort(units, kind="stable")
+    short = units.astype(np.uint16) if len(units) and units.max() < 1 << 16 else units  # numpy sorts these by radix
+    order = np.argsort(short, kind="stable")
     bounds = np.flatnonzero(np.diff(units[order])) + 1
     parts = np.split(order, bounds) if len(order) else []
     return {int(units[part[0]]): rows[part] for part in parts}

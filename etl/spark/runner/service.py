@@ -191,7 +191,7 @@ def app(spark: SparkSession, steps: Steps) -> FastAPI:
     @service.post("/correlations-maintenance")
     def maintain_correlations(call: CorrelationMaintenanceCall) -> StreamingResponse:
         def work(progress: Progress) -> dict[str, Any]:
-            return correlations.maintain(Keep(timedelta(days=call.days), call.dry_run), progress)
+            return correlations.maintain(Keep(timedelta(days=call.days), call.dry_run), progress, tables)
 
         alone = one_at_a_time.wrap(CORRELATIONS, work)
         return _streamed(Work(spark, "maintenance", f"{CORRELATIONS} maintenance", alone))

@@ -29,7 +29,7 @@ from bench.pipeline.plan import (
     UnknownContender,
     sites_of,
 )
-from bench.pipeline.results import aims, growth, table
+from bench.pipeline.results import aims, gained, growth, table
 from etl import settings as configuration
 from etl.errors import MissingPart, TerminalError
 
@@ -183,7 +183,8 @@ class Stopwatch:
 
     def measure(self, work: Callable[[], dict[str, float]]) -> dict[str, Any]:
         phases = work()
-        counted = dict.fromkeys(("spark_jobs", "spark_stages", "log_entries", "delta_bytes", "wal_bytes"), 3)
+        counters = ("spark_jobs", "spark_stages", "log_entries", "delta_bytes", "wal_bytes", "driver_bytes")
+        counted = dict.fromkeys(counters, 3)
         return {"seconds": sum(phases.values()), "phases": phases, **counted}
 
 
@@ -279,7 +280,7 @@ def complete(ours: float = 4.0) -> dict[str, Any]:
     rows += [row("before", size, 40.0, jobs=64) for size in SIZES]
     rows += [row("plain", size, 10.0, jobs=43) for size in SIZES]
     rows += [row(UNCHECKED, size, 5.0, jobs=9) for size in SIZES]
-    history = [{"number": number, "seconds": 2.0 + number / 1_000} for number in range(1, 206)]
+    history = [{"number": n, "seconds": 2.0 + n / 1_000, "driver_bytes": n * 50 * 1024} for n in range(1, 206)]
     fresh = [{"batch": size, "every_s": 30, "waves": 8, "p50_s": 5.0, "p95_s": 7.0} for size in (50_000, 100)]
     return command.result_of(rows, history, fresh, {})
 
@@ -314,6 +315,13 @@ def test_batch_200_is_compared_with_batch_10_by_medians() -> None:
     history[199]["seconds"] = 60.0  # one slow batch is no trend
     assert growth(history) == 1.5
     assert growth(history[:150]) is None
+
+
+def test_memory_that_every_batch_adds_is_told_in_kib() -> None:
+    found = verdicts(complete())
+    assert found["memory the driver's Python gains per batch from 100 to 200, KiB"] == (50.0, True)
+    assert gained([{"number": n, "driver_bytes": n * 2**20} for n in range(1, 201)]) == 1024.0
+    assert gained([{"number": n, "driver_bytes": 0} for n in range(1, 200)]) is None
 
 
 def test_the_table_says_what_is_missed_and_what_is_missing() -> None:
