@@ -1,10 +1,12 @@
 """The `maintenance` DAG: what keeps batches cheap however old the warehouse is. The work is in `etl.pipeline`.
 
-keep_up (each pipeline) │ masters │ logs      daily, or by hand with a form; each takes its pipeline's lock for its turn
+keep_up (each pipeline) │ correlations │ masters │ logs
+
+Daily, or by hand with a form; each takes its pipeline's lock for its turn.
 
 Per pipeline: garbage of tries that were not decided, claims, OPTIMIZE and VACUUM, and what is older than the days asked
-for: archived input, batches in the ledger, run reports, Data Docs. For masters: pages compacted, change logs pruned.
-Last, the logs of old runs.
+for: archived input, batches in the ledger, run reports, Data Docs. For correlations the same, with segments and state
+that nothing looks at any more. For masters: pages compacted, change logs pruned. Last, the logs of old runs.
 """
 
 from __future__ import annotations
@@ -35,6 +37,20 @@ def keep_up(pipeline: str) -> dict[str, Any]:
     own, asked = settings.load(), context["params"]
     try:
         return maintain(own, lambda: postgres.dsn(own), pipeline, asked["days"], dry_run=asked["dry_run"])
+    except TerminalError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+@task
+def correlations() -> dict[str, Any]:
+    """Segments and state that nothing looks at any more, files of undecided tries; on the resident driver."""
+    from etl.errors import TerminalError
+    from etl.spark.runner.client import maintain_correlations
+    from etl.stack import postgres
+
+    own, asked = settings.load(), get_current_context()["params"]
+    try:
+        return maintain_correlations(own, lambda: postgres.dsn(own), asked["days"], dry_run=asked["dry_run"])
     except TerminalError as error:
         raise AirflowFailException(str(error)) from None
 
@@ -73,6 +89,7 @@ def logs() -> int:
 def maintenance() -> None:
     own = settings.load()
     keep_up.expand(pipeline=[one.name for one in load_all(own.pipelines, own.var).pipelines])
+    correlations()
     masters()
     logs()
 

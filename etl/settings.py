@@ -48,6 +48,19 @@ class Settings(BaseSettings):
         Path("warehouse/pipelines"),
         description="Folder of the files that declare pipelines (`*.toml`). Without it, the shipped examples.",
     )
+    streams: Path = Field(
+        Path("warehouse/streams"),
+        description="Folder of the files that declare streams for correlations (`*.toml`).",
+    )
+    correlations: Path = Field(
+        Path("warehouse/correlations"),
+        description="Folder of the files that declare correlations (`*.toml`).",
+    )
+    stream_store: str | None = Field(
+        None,
+        description="Root of stream segments and correlation state: a folder or a URL that fsspec knows. Unset: "
+        "`correlations/_log` in the warehouse.",
+    )
     archive: Path = Field(Path("var/archive"), description="Where landed files go once they are loaded and quiet.")
     warehouse: Path = Field(Path("var/warehouse"), description="Root of the Delta tables.")
     batch_bytes: int = Field(
@@ -103,11 +116,13 @@ class Settings(BaseSettings):
     reports_kept: int = Field(200, ge=1, description="Run reports and Data Docs pages kept; older ones are removed.")
     disk_free_bytes: int = Field(2 * 2**30, ge=0, description="Free disk space below which nothing is started.")
 
-    @field_validator("var", "archive", "warehouse", "jars", "master_pages", "pipelines", mode="after")
+    @field_validator(
+        "var", "archive", "warehouse", "jars", "master_pages", "pipelines", "streams", "correlations", mode="after"
+    )
     @classmethod
     def _absolute(cls, path: Path, info: Any) -> Path:
         home: Path = info.data.get("home", PROJECT)
-        if info.field_name == "pipelines" and not (home / path).is_dir():
+        if info.field_name in ("pipelines", "streams", "correlations") and not (home / path).is_dir():
             home = PROJECT
         return home / path  # an absolute path stays what it is
 

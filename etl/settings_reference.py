@@ -39,7 +39,20 @@ with exit code 78. Relative paths are relative to `home`. Durations are written 
 _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Places",
-        ("home", "var", "landing", "archive", "warehouse", "pipelines", "jars", "reports_kept", "disk_free_bytes"),
+        (
+            "home",
+            "var",
+            "landing",
+            "archive",
+            "warehouse",
+            "pipelines",
+            "streams",
+            "correlations",
+            "stream_store",
+            "jars",
+            "reports_kept",
+            "disk_free_bytes",
+        ),
     ),
     ("Postgres", ("postgres_",)),
     ("Airflow", ("airflow_", "schedule")),

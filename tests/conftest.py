@@ -86,6 +86,13 @@ def database(postgres_server: str, migrated: str) -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres_server: str, migrated: str) -> Iterator[str]:
+    """A migrated database that the tests of a module share."""
+    with _copied(postgres_server, migrated) as dsn:
+        yield dsn
+
+
 @contextmanager
 def _copied(server: str, template: str) -> Iterator[str]:
     name = f"test_{next(_NUMBERS)}"

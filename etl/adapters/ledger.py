@@ -19,11 +19,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from psycopg2.extras import Json, RealDictCursor, execute_values
+from psycopg2.extras import Json, execute_values
 
 from etl.adapters import postgres
 from etl.adapters.claims import ClaimRun
 from etl.adapters.landing import Consumed, LandedFile, Slice
+from etl.adapters.postgres.statements import Statements
 from etl.errors import Busy, TerminalError
 from etl.model import BatchCounts, BatchState
 
@@ -134,11 +135,8 @@ class BacklogFile:
     since: datetime
 
 
-class Ledger:
+class Ledger(Statements):
     """Statements about one pipeline, on a connection that somebody else owns."""
-
-    def __init__(self, connection: postgres.Connection, pipeline: str) -> None:
-        self.connection, self.pipeline = connection, pipeline
 
     # ── the pipeline ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -471,44 +469,9 @@ class Ledger:
         if not rows or rows[0]["epoch"] != epoch:
             raise Fenced(self.pipeline, rows[0]["holder"] if rows else "nobody")
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All of the statements inside, or none."""
-        connection = self.connection
-        if not connection.autocommit:
-            yield
-            return
-        connection.autocommit = False
-        try:
-            yield
-            connection.commit()
-        except BaseException:
-            if not connection.closed:
-                connection.rollback()
-            raise
-        finally:
-            if not connection.closed:
-                connection.autocommit = True
-
     def _record(self, tail: str, values: dict[str, Any] | None = None) -> BatchRecord | None:
         rows = self._all(f"select * from etl.batch {tail}", values)  # noqa: S608 - tails are literals of this module
         return _record(rows[0]) if rows else None
-
-    def _all(self, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        with self.connection.cursor(cursor_factory=RealDictCursor) as cursor:
-            cursor.execute(query, {**(values or {}), "pipeline": self.pipeline})
-            return [dict(row) for row in cursor.fetchall()]
-
-    def _execute(self, query: str, values: dict[str, Any] | None = None, *, rows: int | None = None) -> int:
-        """Gives how many rows were changed; raises when it must be `rows` and is not."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(query, {**(values or {}), "pipeline": self.pipeline})
-            if rows is not None and cursor.rowcount != rows:
-                raise TerminalError(
-                    f"the ledger of {self.pipeline} is not as this run left it ({cursor.rowcount} rows instead of "
-                    f"{rows} were changed); nothing was written, run it again"
-                )
-            return int(cursor.rowcount)
 
 
 @dataclass(frozen=True, slots=True)

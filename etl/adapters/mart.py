@@ -23,7 +23,7 @@ from etl.errors import TerminalError
 
 SCHEMA = "mart"
 LOADED_AT = "loaded_at"
-_COMBINE = {
+COMBINE = {
     "count": sql.SQL("{column} = coalesce({old}, 0) + coalesce({new}, 0)"),
     "sum": sql.SQL("{column} = case when {old} is null then {new} else {old} + coalesce({new}, 0) end"),
     "min": sql.SQL("{column} = least({old}, {new})"),
@@ -157,7 +157,7 @@ def _add_up(cursor: postgres.Cursor, table: MartTable, rows: pa.Table, functions
     postgres.copy_in(cursor.connection, f"batch_{table.name}", rows)
     columns = list(map(sql.Identifier, rows.column_names))
     sets = [
-        _COMBINE[function].format(
+        COMBINE[function].format(
             column=sql.Identifier(column),
             old=sql.Identifier(table.name, column),
             new=sql.Identifier("excluded", column),

@@ -136,16 +136,22 @@ def maintain(
     from etl.masters.maintenance import care
     from etl.pipeline.retention import remove_run_logs
     from etl.spark.runner.client import maintain as ask
+    from etl.spark.runner.client import maintain_correlations
 
     own = configuration.load()
     names = [_one(own, pipeline)] if pipeline else [one.name for one in _declared(own)]
     with Console(stderr=as_json) as console, migrated_database(own) as dsn:
         done = [ask(own, lambda: dsn, name, days, dry_run=dry_run, progress=console.say) for name in names]
+        streams = (
+            {} if pipeline else maintain_correlations(own, lambda: dsn, days, dry_run=dry_run, progress=console.say)
+        )
         pages = [] if dry_run or pipeline else care(own, dsn, console.say)
         logs = remove_run_logs(own.run_logs, datetime.now(UTC) - timedelta(days=days), dry_run=dry_run)
         console.say(f"logs of old runs: {logs.bytes:,} bytes")
     if as_json:
-        typer.echo(json.dumps({"pipelines": done, "masters": pages, "logs": asdict(logs)}, indent=2))
+        typer.echo(
+            json.dumps({"pipelines": done, "correlations": streams, "masters": pages, "logs": asdict(logs)}, indent=2)
+        )
 
 
 def report(

@@ -5,7 +5,7 @@ Collects every mistake on the way, so that a person who corrects a file sees all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -13,7 +13,8 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from etl.contract import fields, times
+from etl.contract import fields as field_tables
+from etl.contract import times
 from etl.contract.document import Document, FieldTable, MasterTable, RuleTable, SourceTable
 from etl.contract.errors import Mistake, Refusal, TomlPath, unknown
 from etl.contract.model import (
@@ -32,68 +33,48 @@ _LIMITS = ("min", "max", "after", "before", "one_of", "pattern")
 
 
 @dataclass(slots=True)
-class Builder:
-    """Puts a pipeline together from its document. `rule_paths` says where each rule is declared."""
+class StreamBuilder:
+    """Puts a stream and its rules together from a document. `rule_paths` says where each rule is declared."""
 
-    document: Document
+    fields_of: Mapping[str, FieldTable]
+    rules_of: Mapping[str, RuleTable]
     home: Path
     mistakes: list[Mistake] = field(default_factory=list)
     rule_paths: list[TomlPath] = field(default_factory=list)
 
-    def pipeline(self, name: str) -> Pipeline:
-        document = self.document
-        declared = self._fields()
-        stream = Stream(
-            self._source(document.stream.source), declared, tuple(document.stream.key), document.stream.event_time
-        )
-        return Pipeline(
-            name=name,
-            stream=stream,
-            rules=tuple(self._rules(stream)),
-            masters=tuple(self._masters()),
-            measures=document.fact.measures,
-            mart=tuple(MartTable(name, one.columns, one.group_by, one.values) for name, one in document.mart.items()),
-            expectations=tuple(Expectation(one.type, _plain(one.model_extra or {})) for one in document.expectations),
-            sensitive=frozenset(document.sensitive),
-            schedule=self._schedule(),
-            deadline=self._duration("deadline", document.deadline),
-            shedding=document.shedding,
-            grace=self._duration("grace", document.grace),
-        )
-
     @contextmanager
-    def _collecting(self) -> Iterator[None]:
+    def collecting(self) -> Iterator[None]:
         try:
             yield
         except Refusal as refusal:
             self.mistakes.append(refusal.mistake)
 
-    def _fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[Field, ...]:
         found = []
-        for name, table in self.document.stream.fields.items():
-            with self._collecting():
-                found.append(fields.field(("stream", "fields", name), name, table))
+        for name, table in self.fields_of.items():
+            with self.collecting():
+                found.append(field_tables.field(("stream", "fields", name), name, table))
         return tuple(found)
 
-    def _rules(self, stream: Stream) -> Iterator[Rule]:
+    def rules(self, stream: Stream) -> Iterator[Rule]:
         """Rules of fields first, in the order of fields; then those with names of their own."""
         known = {one.name: one for one in stream.fields}
         for name, declared in known.items():
-            table: FieldTable = self.document.stream.fields[name]
+            table: FieldTable = self.fields_of[name]
             path: TomlPath = ("stream", "fields", name)
-            with self._collecting():
-                for rule in fields.rules(path, declared, table):
+            with self.collecting():
+                for rule in field_tables.rules(path, declared, table):
                     self.rule_paths.append(path)
                     yield rule
-        for name, named in self.document.rules.items():
-            with self._collecting():
+        for name, named in self.rules_of.items():
+            with self.collecting():
                 rule = _named_rule(("rules", name), name, named, known)
                 self.rule_paths.append(("rules", name))
                 yield rule
 
-    def _source(self, table: SourceTable) -> Source:
+    def source(self, table: SourceTable) -> Source:
         path: TomlPath = ("stream", "source")
-        with self._collecting():
+        with self.collecting():
             _check_landing((*path, "landing"), table.landing)
         if table.delimiter is not None and table.format != "csv":
             sentence = f"a source of format {table.format!r} has no delimiter; only csv has one"
@@ -103,9 +84,48 @@ class Builder:
             self.mistakes.append(Mistake((*path, "delimiter"), sentence))
         return Source(self.home / table.landing, table.format, table.delimiter or ",")
 
+    def duration(self, key: str, given: str) -> timedelta:
+        length = times.duration(given)
+        if length is None or not length:
+            allowed = "a length of time such as '30s', '5 minutes', '24h' or '7d'"
+            self.mistakes.append(Mistake((key,), f"{key} is {given!r}, but must be {allowed}"))
+        return length or timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Builder(StreamBuilder):
+    """Puts a pipeline together from its document."""
+
+    document: Document = field(kw_only=True)
+
+    @classmethod
+    def of(cls, document: Document, home: Path) -> Builder:
+        return cls(document.stream.fields, document.rules, home, document=document)
+
+    def pipeline(self, name: str) -> Pipeline:
+        document = self.document
+        declared = self.fields()
+        stream = Stream(
+            self.source(document.stream.source), declared, tuple(document.stream.key), document.stream.event_time
+        )
+        return Pipeline(
+            name=name,
+            stream=stream,
+            rules=tuple(self.rules(stream)),
+            masters=tuple(self._masters()),
+            measures=document.fact.measures,
+            mart=tuple(MartTable(name, one.columns, one.group_by, one.values) for name, one in document.mart.items()),
+            expectations=tuple(Expectation(one.type, _plain(one.model_extra or {})) for one in document.expectations),
+            sensitive=frozenset(document.sensitive),
+            schedule=self._schedule(),
+            deadline=self.duration("deadline", document.deadline),
+            shedding=document.shedding,
+            grace=self.duration("grace", document.grace),
+        )
+
     def _masters(self) -> Iterator[Master]:
         for name, table in self.document.master.items():
-            with self._collecting():
+            with self.collecting():
                 yield _master(("master", name), name, table)
 
     def _schedule(self) -> str:
@@ -114,13 +134,6 @@ class Builder:
             allowed = f"{', '.join(times.SCHEDULES)}, or a cron expression such as '*/5 * * * *'"
             self.mistakes.append(Mistake(("schedule",), f"schedule {given!r} is not one; allowed are {allowed}"))
         return given
-
-    def _duration(self, key: str, given: str) -> timedelta:
-        length = times.duration(given)
-        if length is None or not length:
-            allowed = "a length of time such as '30s', '5 minutes', '24h' or '7d'"
-            self.mistakes.append(Mistake((key,), f"{key} is {given!r}, but must be {allowed}"))
-        return length or timedelta(seconds=1)
 
 
 def _named_rule(path: TomlPath, name: str, table: RuleTable, known: dict[str, Field]) -> Rule:
@@ -143,12 +156,12 @@ def _named_rule(path: TomlPath, name: str, table: RuleTable, known: dict[str, Fi
         )
     about = known[table.column]
     if table.one_of is not None:
-        return fields.set_rule(path, name, about, table.one_of)
+        return field_tables.set_rule(path, name, about, table.one_of)
     if table.pattern is not None:
-        return fields.pattern_rule(path, name, about, table.pattern)
+        return field_tables.pattern_rule(path, name, about, table.pattern)
     if table.not_null is not None:
         return ExpressionRule(name, f"`{table.column}` is not null")
-    return fields.range_rule(path, name, about, table)
+    return field_tables.range_rule(path, name, about, table)
 
 
 def _check_landing(path: TomlPath, landing: str) -> None:

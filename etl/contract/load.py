@@ -57,28 +57,37 @@ def load_all(folder: Path, home: Path) -> Loaded:
 def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:
     """The pipeline of a file, or all its mistakes: causes before what follows from them."""
     try:
+        text, declared = read(path)
+    except PipelineFileError as error:
+        return None, (error,)
+    pipeline, mistakes = _pipeline(declared, path, home)
+    errors = located(path, text, mistakes)
+    return (None, tuple(errors)) if errors else (pipeline, ())
+
+
+def read(path: Path) -> tuple[str, dict[str, object]]:
+    """The text of a file and the values in it. Raises `PipelineFileError` when there are none."""
+    try:
         if path.stat().st_size > _LARGEST:
-            return None, (PipelineFileError(path.name, 1, f"the file has more than {_LARGEST:,} bytes"),)
+            raise PipelineFileError(path.name, 1, f"the file has more than {_LARGEST:,} bytes")
         text = path.read_text("utf-8")
-        declared = tomllib.loads(text, parse_float=Decimal)
+        return text, tomllib.loads(text, parse_float=Decimal)
     except OSError as error:
-        return None, (PipelineFileError(path.name, 1, f"the file cannot be read: {error.strerror}"),)
+        raise PipelineFileError(path.name, 1, f"the file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        return None, (PipelineFileError(path.name, line, "the file is not UTF-8; save it as UTF-8"),)
+        raise PipelineFileError(path.name, line, "the file is not UTF-8; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         reason = str(error).partition(" (at ")[0]
-        return None, (PipelineFileError(path.name, line_of_syntax_error(str(error), text), f"not TOML: {reason}"),)
-    pipeline, mistakes = _pipeline(declared, path, home)
-    errors = _located(path, text, mistakes)
-    return (None, tuple(errors)) if errors else (pipeline, ())
+        line = line_of_syntax_error(str(error), text)
+        raise PipelineFileError(path.name, line, f"not TOML: {reason}") from None
 
 
 def _pipeline(declared: dict[str, object], path: Path, home: Path) -> tuple[Pipeline | None, list[Mistake]]:
     document, mistakes = shape.document(declared)
     if document is None:
         return None, mistakes
-    builder = Builder(document, home)
+    builder = Builder.of(document, home)
     pipeline = replace(builder.pipeline(document.name if document.name is not None else path.stem), file=path)
     if not builder.mistakes:
         builder.mistakes += check.mistakes(pipeline, builder.rule_paths)
@@ -90,10 +99,11 @@ def conflicts(pipeline: Pipeline, others: Sequence[Pipeline]) -> tuple[PipelineF
     if not others:
         return ()
     assert pipeline.file is not None, "pipelines that are read from files are compared"
-    return tuple(_located(pipeline.file, pipeline.file.read_text("utf-8"), _claims(pipeline, others)))
+    return tuple(located(pipeline.file, pipeline.file.read_text("utf-8"), _claims(pipeline, others)))
 
 
-def _located(path: Path, text: str, mistakes: list[Mistake] | Iterator[Mistake]) -> list[PipelineFileError]:
+def located(path: Path, text: str, mistakes: list[Mistake] | Iterator[Mistake]) -> list[PipelineFileError]:
+    """Mistakes with the line that each is on."""
     lines = lines_of(text)
     return [PipelineFileError(path.name, line_of(lines, one.path), one.sentence) for one in mistakes]
 

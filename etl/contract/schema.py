@@ -1,14 +1,31 @@
-"""The JSON Schema of pipeline files, which editors complete and check them with (`#:schema ./schema.json`)."""
+"""The JSON Schemas of declared files, which editors complete and check them with (`#:schema ./schema.json`)."""
 
 from __future__ import annotations
 
 import json
 
+from pydantic import BaseModel
+
+from etl.contract.correlation import CorrelationDocument, StreamDocument
 from etl.contract.document import Document
 
 
 def schema_text() -> str:
     """The schema as it is in `warehouse/pipelines/schema.json`."""
-    schema = Document.model_json_schema(by_alias=True)
-    heading = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Frontstage pipeline"}
+    return _text(Document, "Frontstage pipeline")
+
+
+def stream_schema_text() -> str:
+    """The schema as it is in `warehouse/streams/schema.json`."""
+    return _text(StreamDocument, "Frontstage stream")
+
+
+def correlation_schema_text() -> str:
+    """The schema as it is in `warehouse/correlations/schema.json`."""
+    return _text(CorrelationDocument, "Frontstage correlation")
+
+
+def _text(model: type[BaseModel], title: str) -> str:
+    schema = model.model_json_schema(by_alias=True)
+    heading = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return json.dumps(heading | {key: value for key, value in schema.items() if key != "title"}, indent=2) + "\n"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from etl.contract.document import Document
 from etl.contract.errors import Mistake, TomlPath, unknown
 
+M = TypeVar("M", bound=BaseModel)
 _KINDS = {
     "string_type": "a text",
     "bool_type": "true or false",
@@ -18,29 +19,37 @@ _KINDS = {
     "model_type": "a table",
     "model_attributes_type": "a table",
     "list_type": "a list",
+    "int_type": "a whole number",
+    "greater_than_equal": "a larger number",
 }
 
 
 def document(declared: dict[str, Any]) -> tuple[Document | None, list[Mistake]]:
-    """The document that a file's values make up, or what is wrong with them."""
+    """The document of a pipeline's file, or what is wrong with it."""
+    return shaped(Document, "a pipeline", declared)
+
+
+def shaped(model: type[M], noun: str, declared: dict[str, Any]) -> tuple[M | None, list[Mistake]]:
+    """The document that a file's values make up, or what is wrong with them. `noun`: what the file declares."""
     try:
-        return Document.model_validate(declared), []
+        return model.model_validate(declared), []
     except ValidationError as error:
         found: dict[TomlPath, Mistake] = {}
         # A misspelt key comes before the key that is missing because of it.
         for details in sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden"):
-            mistake = _mistake(details, declared)
+            mistake = _mistake(details, declared, model, noun)
             found.setdefault(mistake.path, mistake)
         return None, list(found.values())
 
 
-def _mistake(error: Mapping[str, Any], declared: dict[str, Any]) -> Mistake:
+def _mistake(error: Mapping[str, Any], declared: dict[str, Any], model: type[BaseModel], noun: str) -> Mistake:
     path = _within(error["loc"], declared)
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return Mistake(path, unknown(f"a key of {_place(path[:-1])}", str(path[-1]), _keys(path[:-1]), "keys"))
+        known = _keys(model, path[:-1])
+        return Mistake(path, unknown(f"a key of {_place(path[:-1], noun)}", str(path[-1]), known, "keys"))
     if kind == "missing":
-        return Mistake(path, f"{_place(path)} has no {error['loc'][-1]!r}; it needs one")
+        return Mistake(path, f"{_place(path, noun)} has no {error['loc'][-1]!r}; it needs one")
     if kind == "value_error":
         return Mistake(path, str(context["error"]))
     allowed = _allowed(kind, context)
@@ -73,9 +82,9 @@ def _allowed(kind: str, context: dict[str, Any]) -> str:
     return _KINDS.get(kind, "a number, a text, a date, true or false")
 
 
-def _keys(path: TomlPath) -> list[str]:
+def _keys(root: type[BaseModel], path: TomlPath) -> list[str]:
     """The keys that the table at a path may have."""
-    model: Any = Document
+    model: Any = root
     for part in path:
         if isinstance(model, type) and issubclass(model, BaseModel):
             fields = {field.alias or name: field for name, field in model.model_fields.items()}
@@ -93,8 +102,8 @@ def _bare(annotation: Any) -> Any:
     return annotation
 
 
-def _place(path: TomlPath) -> str:
-    return f"[{_dotted(path)}]" if path else "a pipeline"
+def _place(path: TomlPath, noun: str) -> str:
+    return f"[{_dotted(path)}]" if path else noun
 
 
 def _dotted(path: TomlPath) -> str:

@@ -6,7 +6,7 @@ asked for by their dotted name, `alias.column`; a reference matrix has one colum
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,18 +43,26 @@ class MemoryRows:
 
     def take(self, refs: I64, columns: Sequence[str]) -> pa.RecordBatch:
         wanted = pa.schema([self._schema.field(name) for name in columns])
-        numbers, rows = segments_of(refs), rows_of(refs)
-        parts, positions = [], []
-        for number in np.unique(numbers):
-            at = np.flatnonzero(numbers == number)
-            parts.append(self._segments[int(number)].select(list(columns)).take(pa.array(rows[at])))
-            positions.append(at)
-        if not parts:
-            return pa.RecordBatch.from_pylist([], wanted)
-        back = np.empty(len(refs), np.int64)
-        back[np.concatenate(positions)] = np.arange(len(refs))
-        table = pa.Table.from_batches(parts).take(pa.array(back)).combine_chunks()
-        return table.to_batches()[0]
+        return take_rows(refs, wanted, lambda number, _: self._segments[number].select(list(columns)))
+
+
+def take_rows(refs: I64, wanted: pa.Schema, segment: Callable[[int, pa.Schema], pa.RecordBatch]) -> pa.RecordBatch:
+    """Rows by reference, in the order of the references; `segment` gives columns of one segment."""
+    if not len(refs):
+        return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in wanted], schema=wanted)
+    numbers, rows = segments_of(refs), rows_of(refs)
+    near = numbers - numbers.min()
+    order = np.argsort(near.astype(np.uint16) if near.max() < 1 << 16 else near, kind="stable")  # by radix
+    bounds = np.flatnonzero(np.diff(numbers[order])) + 1
+    parts = [
+        segment(int(numbers[at[0]]), wanted).take(pa.array(rows[at])) for at in np.split(order, bounds)
+    ]  # a segment at a time
+    if len(parts) == 1:
+        return parts[0]
+    back = np.empty(len(refs), np.int64)
+    back[order] = np.arange(len(refs))
+    table = pa.Table.from_batches(parts).combine_chunks().take(pa.array(back)).combine_chunks()
+    return table.to_batches()[0]
 
 
 @dataclass(frozen=True, slots=True)

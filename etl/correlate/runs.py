@@ -130,7 +130,8 @@ class Run:
         references = sorted((field for field in columns if field.startswith("ref")), key=lambda field: int(field[3:]))
         if not references or "times" not in columns or metadata.get("layout") not in ("hash", "sorted", "block"):
             raise StateDamaged(name, "columns or metadata are missing")
-        refs = np.stack([columns.pop(field) for field in references], axis=1)
+        parts = [columns.pop(field) for field in references]
+        refs = parts[0][:, None] if len(parts) == 1 else np.stack(parts, axis=1)  # one stream's stay mapped
         offsets, tags = (np.asarray(directory.column(part)) for part in ("offsets", "tags"))
         if metadata["layout"] == "hash" and (len(offsets) < 2 or offsets[-1] != len(refs) or "lo" not in columns):
             raise StateDamaged(name, "the directory does not fit the rows")

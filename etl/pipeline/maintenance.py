@@ -32,7 +32,7 @@ GARBAGE_AFTER = timedelta(days=1)
 """How old a file must be that no decision names: a try may still be writing it."""
 KEPT_FOR = timedelta(days=7)
 """How long decided batches can be loaded again: their notes and their rows for the mart are kept so long."""
-_MANY_FILES = 16  # of a table, from which on compacting pays
+MANY_FILES = 16  # of a table, from which on compacting pays
 _PART = re.compile(r"part-(\d+)-")
 
 
@@ -91,10 +91,15 @@ def maintain(
         "archive": asdict(retention.remove_archive(run, before, dry_run=dry_run)),
         "batches_forgotten": retention.forget_batches(run, before, dry_run=dry_run),
         "reports": asdict(retention.remove_old_folders(roots, before, dry_run=dry_run)),
-        "landed_again": retention.land_grown(run, now, dry_run=dry_run),
+        "landed_again": _archive(run).land_grown(now, dry_run=dry_run),
     }
     run.progress(_sentence(result))
     return result
+
+
+def _archive(run: MicroBatch) -> retention.Archive:
+    source = run.resolved.pipeline.stream.source
+    return retention.Archive(run.places.landing, run.places.archive, source.format, run.ledger)
 
 
 def _sentence(result: dict[str, Any]) -> str:
@@ -174,7 +179,7 @@ def _tables(run: MicroBatch) -> Iterator[str]:
 def _optimized(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iterator[str]:
     """Compact tables of many files. Not the backlog: the ledger names its files for as long as events wait there."""
     for table in _tables(run):
-        if tables is not None and table != BACKLOG and len(run.delta.table(table).file_uris()) >= _MANY_FILES:
+        if tables is not None and table != BACKLOG and len(run.delta.table(table).file_uris()) >= MANY_FILES:
             if not dry_run:
                 tables.optimize(run.delta.folder(table))
             yield table

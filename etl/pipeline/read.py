@@ -40,7 +40,7 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
     for one in slices:
         source = SliceReader(plan.places.landing, one)
         lines = 0
-        for events in _events(plan, one, source):
+        for events in slice_events(stream, one, source):
             lines += len(events)
             yield from _dealt(_landed(events, one, checks, stream), plan.routers)
         yield wire.json_message(
@@ -51,9 +51,8 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
         yield from _dealt(_waiting(plan, file), plan.routers)
 
 
-def _events(plan: BatchPlan, one: Slice, source: SliceReader) -> Iterator[Events]:
+def slice_events(stream: Stream, one: Slice, source: SliceReader) -> Iterator[Events]:
     """The events of a slice, block by block."""
-    stream = plan.pipeline.stream
     if stream.source.format == "parquet":
         yield from _parquet_events(source, stream)
         return

@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from etl.adapters import landing
+from etl.adapters.landing import Consumed
+from etl.contract.model import Format
 from etl.pipeline import inventory
 
 if TYPE_CHECKING:
@@ -41,14 +43,15 @@ class Removed:
 def remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Removed:
     """Remove whole days of archived input."""
     format, total = run.resolved.pipeline.stream.source.format, Removed()
-    for folder in _days(run.places.archive, until=before.date()):
+    for folder in days(run.places.archive, until=before.date()):
         if not dry_run:
             run.ledger.remove_archive(folder.name, inventory.lines_under(folder, format))
         total += remove_folder(folder, dry_run=dry_run)
     return total
 
 
-def _days(archive: Path, *, until: date | None = None, since: date | None = None) -> Iterator[Path]:
+def days(archive: Path, *, until: date | None = None, since: date | None = None) -> Iterator[Path]:
+    """The folders of an archive, one per day."""
     for folder in sorted(archive.glob("????-??-??")):
         try:
             day = date.fromisoformat(folder.name)
@@ -89,28 +92,43 @@ def remove_folder(folder: Path, *, dry_run: bool) -> Removed:
     return Removed(len(sizes), sum(sizes))
 
 
-def land_grown(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
-    """Put files back into the landing folder that grew after they were archived; gives how many."""
-    grown = list(_grown(run, now))
-    for folder, archived, name, inode in () if dry_run else grown:
-        landed_as = _free_name(run.places.landing, name)
-        run.ledger.land_again(name, inode, landed_as)  # first: a file without it would be read from its beginning
-        (folder / os.fsdecode(archived)).rename(run.places.landing / os.fsdecode(landed_as))
-    return len(grown)
+class ArchivedInput(Protocol):
+    """What a ledger knows of files that were put away."""
+
+    def archived(self, inodes: Sequence[int]) -> list[tuple[bytes, Consumed]]: ...
+
+    def land_again(self, name: bytes, inode: int, landed_as: bytes) -> None: ...
 
 
-def _grown(run: MicroBatch, now: datetime) -> Iterator[tuple[Path, bytes, bytes, int]]:
-    """Folder, name in the archive, name that batches know, inode of every file that has more than batches read."""
-    format = run.resolved.pipeline.stream.source.format
-    if format == "parquet":  # a file whose end is its index cannot grow
-        return
-    for folder in _days(run.places.archive, since=(now - _MAY_GROW).date()):
-        files = {seen.st_ino: (path, seen.st_size) for path in folder.glob("*") for seen in [path.stat()]}
-        for name, known in run.ledger.archived(list(files)):
-            path, size = files[known.inode]
-            archived = os.fsencode(path.name)
-            if size > known.end and name in (archived, _COUNTED.sub(b"", archived)):
-                yield folder, archived, name, known.inode
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Where files land and where they go, with what batches have read of them."""
+
+    landing: Path
+    folder: Path
+    format: Format
+    ledger: ArchivedInput
+
+    def land_grown(self, now: datetime, *, dry_run: bool) -> int:
+        """Put files back into the landing folder that grew after they were archived; gives how many."""
+        grown = list(self._grown(now))
+        for folder, archived, name, inode in () if dry_run else grown:
+            landed_as = _free_name(self.landing, name)
+            self.ledger.land_again(name, inode, landed_as)  # first: a file without it would be read from its beginning
+            (folder / os.fsdecode(archived)).rename(self.landing / os.fsdecode(landed_as))
+        return len(grown)
+
+    def _grown(self, now: datetime) -> Iterator[tuple[Path, bytes, bytes, int]]:
+        """Folder, name in the archive, name that batches know, inode of every file that has more than batches read."""
+        if self.format == "parquet":  # a file whose end is its index cannot grow
+            return
+        for folder in days(self.folder, since=(now - _MAY_GROW).date()):
+            files = {seen.st_ino: (path, seen.st_size) for path in folder.glob("*") for seen in [path.stat()]}
+            for name, known in self.ledger.archived(list(files)):
+                path, size = files[known.inode]
+                archived = os.fsencode(path.name)
+                if size > known.end and name in (archived, _COUNTED.sub(b"", archived)):
+                    yield folder, archived, name, known.inode
 
 
 def _free_name(folder: Path, name: bytes) -> bytes:

@@ -208,7 +208,10 @@ class _Router:
             self._add_file(FACT, fact_rows(accepted, plan))
             for table in plan.pipeline.mart:
                 self._result.mart[table.name] = self._write_mart(accepted, table)
-        parts = [quarantine_rows(rows, reasons, plan) for rows, reasons in refusals if rows.num_rows]
+        key = plan.pipeline.stream.key
+        parts = [
+            quarantine_rows(rows, reasons, key, plan.batch, plan.now) for rows, reasons in refusals if rows.num_rows
+        ]
         if parts:
             refused = pa.concat_tables(parts)
             self._add_file(QUARANTINE, refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,19 +37,19 @@ def _where_found(keys: pa.Array, rows: pa.Table, prefix: str) -> pa.Array:
     return pc.if_else(any_found, keys, pa.scalar(None, keys.type))
 
 
-def quarantine_rows(rows: pa.Table, reasons: pa.Array, plan: BatchPlan) -> pa.Table:
-    """Refused events with their bytes and why."""
+def quarantine_rows(rows: pa.Table, reasons: pa.Array, key: tuple[str, ...], batch: int, now: datetime) -> pa.Table:
+    """Refused events with their bytes and why; `key` are the fields that name an event."""
     raw = rows[wire.RAW]
     columns = {
-        "batch": _constant(plan.batch, pa.int64(), rows),
-        "key": _keys_as_json(rows, plan.pipeline.stream.key),
+        "batch": _constant(batch, pa.int64(), rows),
+        "key": _keys_as_json(rows, key),
         "reasons": reasons,
         "raw": raw,
         "raw_text": pa.array([(value or b"").decode("utf-8", "replace") for value in raw.to_pylist()], pa.string()),
         "source_file": rows[wire.SOURCE],
         "line": rows[wire.LINE],
         "landed_at": rows[wire.LANDED],
-        "decided_at": _constant(plan.now, TIMESTAMP, rows),
+        "decided_at": _constant(now, TIMESTAMP, rows),
         "from_backlog": rows[wire.WAITED_IN].is_valid(),
     }
     return _shaped(rows, columns, quarantine_schema())
@@ -83,7 +84,9 @@ def _constant(value: object, kind: pa.DataType, rows: pa.Table) -> pa.Array:
 
 
 def _keys_as_json(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
-    """The key as people search for it; NULL where it could not be read."""
+    """The key as people search for it; NULL where it could not be read, or where events have none."""
+    if not names:
+        return pa.nulls(rows.num_rows, pa.string())
     columns = [rows[name].cast(pa.string()).to_pylist() for name in names]
     keys = [None if None in key else json.dumps(list(key)) for key in zip(*columns, strict=True)]
     return pa.array(keys, pa.string())

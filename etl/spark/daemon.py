@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from pyspark import daemon
 
-from etl.ingest.warm import warm
+from etl.correlate import warm as correlations
+from etl.ingest import warm as ingest
 from etl.pipeline import read, route
+from etl.streams import dispatch, join
 
-__all__ = ["read", "route"]
+__all__ = ["dispatch", "join", "read", "route"]
 
 if __name__ == "__main__":
-    warm()
+    ingest.warm()
+    correlations.warm()
     daemon.manager()

@@ -31,8 +31,7 @@ class SparkExecutor:
     """Tasks on the executors of one Spark session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._seen: set[Path] = set()
+        self._spark, self._shared = spark, SharedRoot(spark)
 
     @property
     def slots(self) -> int:
@@ -40,7 +39,7 @@ class SparkExecutor:
 
     def run(self, plan: BatchPlan) -> list[Message]:
         """One job."""
-        self._require_shared(plan.places.tables)
+        self._shared.require(plan.places.tables)
         readers = self._spark.range(0, plan.readers, 1, plan.readers)
         if plan.readers == plan.routers == 1:
             told = readers.mapInArrow(partial(_read_and_route, plan), wire.TOLD_DDL)
@@ -49,15 +48,22 @@ class SparkExecutor:
             told = rows.repartitionById(plan.routers, "part").mapInArrow(partial(_route, plan), wire.TOLD_DDL)
         return [Message(row.kind, bytes(row.payload), row.name) for row in told.collect()]
 
-    def _require_shared(self, root: Path) -> None:
+
+class SharedRoot:
+    """Sees to it that executors see the folders that a batch writes to."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._seen: set[Path] = set()
+
+    def require(self, root: Path) -> None:
         """Refuse a folder that executors cannot see, before anything is written there."""
         context = self._spark.sparkContext
+        slots = int(context.defaultParallelism)
         if root in self._seen or context.master.startswith("local["):
             return
         with tempfile.NamedTemporaryFile(dir=root, prefix=".seen-", suffix=".probe") as probe:
-            asked = self._spark.range(0, self.slots, 1, self.slots).mapInArrow(
-                partial(_see, probe.name), "seen boolean"
-            )
+            asked = self._spark.range(0, slots, 1, slots).mapInArrow(partial(_see, probe.name), "seen boolean")
             if not all(row.seen for row in asked.collect()):
                 raise RootNotShared(str(root), context.master)
         self._seen.add(root)

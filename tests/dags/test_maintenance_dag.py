@@ -31,7 +31,7 @@ def test_every_pipeline_is_kept_up_daily_with_a_form_for_how_much_history_stays(
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     dag = json.loads(done.stdout.splitlines()[-1])
-    assert dag["tasks"] == ["keep_up", "logs", "masters"]
+    assert dag["tasks"] == ["correlations", "keep_up", "logs", "masters"]
     assert dag["pipelines"] == ["orders", "trips", "web_sessions"]
     assert (dag["schedule"], dag["max_active_runs"]) == ("@daily", 1)
     assert dag["params"] == {"days": 30, "dry_run": False}

@@ -73,8 +73,8 @@ class BicliqueJoin:
         """(unit, stored side, stores, probes) where there is anything to do."""
         for side in SIDES:
             other = opposite(side)
-            stores = _by_unit(*routings[side].store.expand())
-            probes = _by_unit(*routings[other].probe.expand())
+            stores = by_unit(*routings[side].store.expand())
+            probes = by_unit(*routings[other].probe.expand())
             for unit in sorted(stores.keys() | (probes.keys() & self._holding(side))):
                 nobody = np.zeros(0, np.int64)
                 yield (unit, side, tuples[side].take(stores.get(unit, nobody)),
@@ -87,8 +87,10 @@ class BicliqueJoin:
         return sum(chain.expire(watermarks[opposite(side)]) for (_, side), chain in self.chains.items())
 
 
-def _by_unit(rows: I64, units: I64) -> dict[int, I64]:
-    order = np.argsort(units, kind="stable")
+def by_unit(rows: I64, units: I64) -> dict[int, I64]:
+    """Which rows go to which unit."""
+    short = units.astype(np.uint16) if len(units) and units.max() < 1 << 16 else units  # numpy sorts these by radix
+    order = np.argsort(short, kind="stable")
     bounds = np.flatnonzero(np.diff(units[order])) + 1
     parts = np.split(order, bounds) if len(order) else []
     return {int(units[part[0]]): rows[part] for part in parts}

@@ -23,7 +23,7 @@ from etl.correlate.biclique.routing import Router
 from etl.correlate.distinct import Deduplicator
 from etl.correlate.model import I64, Pairs, Side, Tuples
 from etl.correlate.prepare import Prepared, event_times, prepare, selected
-from etl.correlate.query import JoinStep, Query, Source
+from etl.correlate.query import JoinStep, Query
 from etl.correlate.rows import JoinedRows, RowResidual, Rows
 from etl.correlate.watermark import Watermark, joined_watermark
 
@@ -76,14 +76,13 @@ class Pipeline:
     def process(self, arrivals: Mapping[str, Arrivals]) -> PipelineResult:
         """One micro-batch; a stream may bring nothing."""
         chosen = {alias: self._arrive(alias, arrivals[alias]) for alias in self.query.sources}
-        late = {alias: refs for alias, (_, refs) in chosen.items()}
+        late = {alias: one.late[:, 0] for alias, one in chosen.items()}
         inner = self.query.steps[0].right[0]
-        batch, tuples = chosen[inner][0]
+        batch, tuples = chosen[inner].rows, chosen[inner].tuples
         right_mark, unmatchable, costs = self.watermarks[inner].value, 0, []
         for step, join in zip(self.query.steps, self.joins, strict=True):
-            left_batch, left_tuples = chosen[step.left][0]
-            left = _prepared(step, "left", left_batch, left_tuples)
-            right = _prepared(step, "right", batch, tuples)
+            left = prepared(step, "left", chosen[step.left].rows, chosen[step.left].tuples)
+            right = prepared(step, "right", batch, tuples)
             marks = (self.watermarks[step.left].value, right_mark)
             result = join.process(left.tuples, right.tuples, marks)
             costs.append(result.cost)
@@ -93,30 +92,18 @@ class Pipeline:
             batch, tuples = self._joined(aliases, result.pairs)
         return PipelineResult(self._results(batch), late, unmatchable, len(tuples), tuple(costs))
 
-    def _arrive(self, alias: str, arrivals: Arrivals) -> tuple[tuple[pa.RecordBatch, Tuples], I64]:
-        """Selected tuples that are on time with their rows; references of the late ones. Moves the watermark on."""
-        source = self.query.sources[alias]
-        rows = selected(source.selection, dotted := _dotted(source, arrivals.batch))
-        dotted = dotted.take(pa.array(rows))
-        times = event_times(dotted.column(source.event_time))
-        number = list(self.query.sources).index(alias)
-        places = arrivals.places[rows] * len(self.query.sources) + number  # one tuple may come under two names
-        tuples = Tuples(arrivals.refs[rows], times, places)
+    def _arrive(self, alias: str, arrivals: Arrivals) -> Arrived:
+        """What is on time, and what is late. Moves the watermark on."""
         before = self.watermarks[alias]
-        self.watermarks[alias] = before.advanced(
-            event_times(arrivals.batch.column(source.event_time.partition(".")[2]))
-        )
-        late = tuples.times < before.value
-        on_time = np.flatnonzero(~late)
-        return (dotted.take(pa.array(on_time)), tuples.take(on_time)), tuples.refs[late][:, 0]
+        source = self.query.sources[alias]
+        times = event_times(arrivals.batch.column(source.event_time.partition(".")[2]))
+        self.watermarks[alias] = before.advanced(times)
+        return arrive(self.query, alias, arrivals, before.value)
 
     def _joined(self, aliases: tuple[str, ...], pairs: Pairs) -> tuple[pa.RecordBatch, Tuples]:
         """Pairs as tuples, with the columns that later steps and the result need."""
-        needed = set(self.query.columns)
-        for step in self.query.steps:
-            if set(aliases) <= set(step.right):
-                needed |= _columns(step)
-        rows = JoinedRows(aliases, self.rows).take(pairs.refs, frozenset(needed))
+        needed = self.query.columns.union(*(right_columns(step) for step in self.query.steps if step.right == aliases))
+        rows = JoinedRows(aliases, self.rows).take(pairs.refs, needed)
         return rows, Tuples(pairs.refs, pairs.times, pairs.places)
 
     def _results(self, batch: pa.RecordBatch) -> pa.Table:
@@ -138,19 +125,40 @@ class Pipeline:
         return aggregate.finish(self.query.grouping, self.view)
 
 
-def _dotted(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.record_batch(batch.select(_bare(source)).columns, source.schema)
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What a batch brings of one source: rows that were selected and are on time; references of the late ones."""
+
+    rows: pa.RecordBatch  # columns are named alias.column
+    tuples: Tuples
+    late: I64  # references of selected rows below the watermark
+    selected: int
 
 
-def _bare(source: Source) -> list[str]:
-    return [name.partition(".")[2] for name in source.schema.names]
+def arrive(query: Query, alias: str, arrivals: Arrivals, watermark: np.int64) -> Arrived:
+    """Selection, and the split of late tuples by the watermark as it was before the batch."""
+    source = query.sources[alias]
+    bare = [name.partition(".")[2] for name in source.schema.names]
+    rows = pa.RecordBatch.from_arrays(arrivals.batch.select(bare).columns, schema=source.schema)
+    chosen = selected(source.selection, rows)
+    if len(chosen) < rows.num_rows:
+        rows = rows.take(pa.array(chosen))
+    number = list(query.sources).index(alias)
+    places = arrivals.places[chosen] * len(query.sources) + number  # one tuple may come under two names
+    tuples = Tuples(arrivals.refs[chosen], event_times(rows.column(source.event_time)), places)
+    late = tuples.times < watermark
+    if not late.any():
+        return Arrived(rows, tuples, tuples.refs[:0], len(chosen))
+    on_time = np.flatnonzero(~late)
+    return Arrived(rows.take(pa.array(on_time)), tuples.take(on_time), tuples.refs[late], len(chosen))
 
 
-def _prepared(step: JoinStep, side: Side, batch: pa.RecordBatch, tuples: Tuples) -> Prepared:
+def prepared(step: JoinStep, side: Side, batch: pa.RecordBatch, tuples: Tuples) -> Prepared:
+    """Tuples of one side of a step, with what its condition compares."""
     return prepare(step.condition, side, batch, tuples.refs, tuples.times, tuples.places)
 
 
-def _columns(step: JoinStep) -> frozenset[str]:
+def right_columns(step: JoinStep) -> frozenset[str]:
     """Columns that preparing a step's right side needs."""
     condition = step.condition
     expressions = [key.right for key in condition.keys]

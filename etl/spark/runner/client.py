@@ -13,13 +13,16 @@ from functools import partial
 from pathlib import Path
 from socket import AF_UNIX, SOCK_STREAM
 from socket import socket as Socket
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
 from etl.errors import TerminalError, TransientError
 from etl.model import Operation, Progress
 from etl.settings import Settings
+
+if TYPE_CHECKING:
+    from etl.streams.steps import CorrelationStep
 
 Dsn = Callable[[], str]
 
@@ -122,6 +125,74 @@ def maintain(
     progress("no resident Spark driver answers; starting Spark for this round")
     with spark_session(settings) as spark:
         return Steps(settings, dsn(), SparkExecutor(spark)).maintain(pipeline, keep, SparkTables(spark), progress)
+
+
+def run_correlations(
+    settings: Settings,
+    dsn: Dsn,
+    step: CorrelationStep,
+    run_id: str,
+    *,
+    batch: int | None = None,
+    progress: Progress = print,
+) -> dict[str, Any]:
+    """Run a step of all correlations."""
+    with correlation_runner(settings, dsn, progress) as run:
+        return run(step, run_id, batch=batch, progress=progress)
+
+
+class RunCorrelations(Protocol):
+    """Runs one step of all correlations; raises `TerminalError` or `TransientError` with a sentence."""
+
+    def __call__(
+        self, step: CorrelationStep, run_id: str, *, batch: int | None = None, progress: Progress = print
+    ) -> dict[str, Any]: ...
+
+
+@contextmanager
+def correlation_runner(settings: Settings, dsn: Dsn, progress: Progress = print) -> Iterator[RunCorrelations]:
+    """What runs correlations here: the resident driver, or one Spark of our own for as long as the block lasts."""
+    if answers(settings.runner_socket):
+
+        def ask(
+            step: CorrelationStep, run_id: str, *, batch: int | None = None, progress: Progress = print
+        ) -> dict[str, Any]:
+            call = {"run_id": run_id, "batch": batch}
+            return _post(settings.runner_socket, f"/correlations/{step}", call, progress)
+
+        yield ask
+        return
+    from etl.spark.correlate import SparkCorrelations
+    from etl.spark.session import spark_session
+    from etl.streams.steps import CorrelationSteps
+
+    progress("no resident Spark driver answers; starting Spark for this run")
+    with spark_session(settings) as spark:
+        steps = CorrelationSteps(settings, dsn(), SparkCorrelations(spark))
+        steps.prepare()
+
+        def run(
+            step: CorrelationStep, run_id: str, *, batch: int | None = None, progress: Progress = print
+        ) -> dict[str, Any]:
+            return steps.run(step, run_id, batch, progress)
+
+        yield run
+
+
+def maintain_correlations(
+    settings: Settings, dsn: Dsn, days: int, *, dry_run: bool = False, progress: Progress = print
+) -> dict[str, Any]:
+    """A round of maintenance of all correlations; needs no Spark."""
+    if answers(settings.runner_socket):
+        call = {"days": days, "dry_run": dry_run}
+        return _post(settings.runner_socket, "/correlations-maintenance", call, progress)
+    from etl.pipeline.maintenance import Keep
+    from etl.streams.in_process import InProcess
+    from etl.streams.steps import CorrelationSteps
+
+    steps = CorrelationSteps(settings, dsn(), InProcess())
+    steps.prepare()
+    return steps.maintain(Keep(timedelta(days=days), dry_run), progress)
 
 
 def _ask(

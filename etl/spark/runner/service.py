@@ -37,9 +37,12 @@ from etl.model import Operation, Progress
 from etl.pipeline.maintenance import Keep
 from etl.pipeline.steps import Steps
 from etl.settings import Settings, load
+from etl.spark.correlate import SparkCorrelations
 from etl.spark.executor import SparkExecutor
 from etl.spark.session import spark_session
 from etl.spark.tables import SparkTables
+from etl.streams.ledger import NAME as CORRELATIONS
+from etl.streams.steps import CorrelationStep, CorrelationSteps
 
 log = structlog.get_logger("runner")
 _HEARTBEAT_S = 5.0
@@ -130,10 +133,25 @@ class OneAtATime:
         return alone
 
 
+class CorrelationCall(BaseModel):
+    """What a client asks for about correlations."""
+
+    run_id: str
+    batch: int | None = None
+
+
+class CorrelationMaintenanceCall(BaseModel):
+    """A round of maintenance of correlations."""
+
+    days: int
+    dry_run: bool = False
+
+
 def app(spark: SparkSession, steps: Steps) -> FastAPI:
     """The service, for prepared steps."""
     service = FastAPI(title="Frontstage runner", docs_url=None, redoc_url=None, openapi_url=None)
     one_at_a_time, tables = OneAtATime(), SparkTables(spark)
+    correlations = CorrelationSteps(steps.settings, steps.dsn, SparkCorrelations(spark), steps.clock)
 
     @service.get("/health")
     def health() -> dict[str, str]:
@@ -161,6 +179,22 @@ def app(spark: SparkSession, steps: Steps) -> FastAPI:
 
         alone = one_at_a_time.wrap(call.pipeline, work)
         return _streamed(Work(spark, "maintenance", f"{call.pipeline} maintenance", alone))
+
+    @service.post("/correlations/{step}")
+    def correlate(step: CorrelationStep, call: CorrelationCall) -> StreamingResponse:
+        def work(progress: Progress) -> dict[str, Any]:
+            return correlations.run(step, call.run_id, call.batch, progress)
+
+        alone = work if step == "report" else one_at_a_time.wrap(CORRELATIONS, work)
+        return _streamed(Work(spark, step, f"{CORRELATIONS} {call.run_id}", alone))
+
+    @service.post("/correlations-maintenance")
+    def maintain_correlations(call: CorrelationMaintenanceCall) -> StreamingResponse:
+        def work(progress: Progress) -> dict[str, Any]:
+            return correlations.maintain(Keep(timedelta(days=call.days), call.dry_run), progress, tables)
+
+        alone = one_at_a_time.wrap(CORRELATIONS, work)
+        return _streamed(Work(spark, "maintenance", f"{CORRELATIONS} maintenance", alone))
 
     return service
 

@@ -1,0 +1,210 @@
+"""Reads the files of streams and correlations: values, then what must hold between them, then the objects.
+
+streams/NAME.toml       ──▶ LoggedStream          correlations/NAME.toml ──▶ Correlation
+     mistakes: file, line, one sentence, as for pipelines; one broken file leaves the others alone
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from etl.contract import check, names, shape, times
+from etl.contract.build import StreamBuilder
+from etl.contract.correlation import IN_BOUNDS, Correlation, CorrelationDocument, LoggedStream, StreamDocument
+from etl.contract.errors import Mistake, PipelineFileError, Refusal
+from etl.contract.load import located, read
+from etl.contract.model import Pipeline, RangeRule, RelativeTime, Stream
+
+T = TypeVar("T", bound=LoggedStream | Correlation)
+_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
+_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_LENGTH = "a length of time such as '30s', '5 minutes', '24h' or '7d'"
+RESERVED = frozenset(("schema", "log"))
+
+
+@dataclass(frozen=True, slots=True)
+class Declared(Generic[T]):
+    """What a folder declares, and what in it cannot be used."""
+
+    found: tuple[T, ...]
+    errors: tuple[PipelineFileError, ...]
+
+
+def load_streams(folder: Path, home: Path) -> Declared[LoggedStream]:
+    """The streams of a folder. `home` is what landing folders are relative to."""
+    return _load(folder, lambda path: examine_stream(path, home), _shared_landing)
+
+
+def load_correlations(folder: Path) -> Declared[Correlation]:
+    """The correlations of a folder, their SQL unread."""
+    return _load(folder, examine_correlation, _nothing_shared)
+
+
+def _load(
+    folder: Path,
+    examine: Callable[[Path], tuple[T | None, tuple[PipelineFileError, ...]]],
+    claims: Callable[[T, Sequence[T]], Iterator[Mistake]],
+) -> Declared[T]:
+    found: list[T] = []
+    errors: list[PipelineFileError] = []
+    for path in sorted(folder.glob("*.toml")):
+        one, wrong = examine(path)
+        if one is not None:
+            taken = [*_same_name(one, found), *claims(one, found)]
+            wrong = tuple(located(path, path.read_text("utf-8"), taken)) if taken else ()
+        if one is not None and not wrong:
+            found.append(one)
+        errors += wrong[:1]
+    return Declared(tuple(found), tuple(errors))
+
+
+def _same_name(one: T, others: Sequence[T]) -> Iterator[Mistake]:
+    for other in others:
+        if other.name == one.name:
+            whose = other.file.name if other.file else other.name
+            yield Mistake(("name",), f"{one.name!r} is declared by {whose} already; give one of them another name")
+
+
+def _nothing_shared(_: Correlation, __: Sequence[Correlation]) -> Iterator[Mistake]:
+    """Correlations share streams, and nothing else."""
+    return iter(())
+
+
+def _shared_landing(one: LoggedStream, others: Sequence[LoggedStream]) -> Iterator[Mistake]:
+    mine = one.stream.source.landing
+    for other in others:
+        theirs = other.stream.source.landing
+        if mine.is_relative_to(theirs) or theirs.is_relative_to(mine):
+            sentence = f"landing {mine.name!r} is where stream {other.name!r} reads already; use another folder"
+            yield Mistake(("stream", "source", "landing"), sentence)
+
+
+# ── streams ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def examine_stream(path: Path, home: Path) -> tuple[LoggedStream | None, tuple[PipelineFileError, ...]]:
+    """The stream of a file, or all its mistakes."""
+    try:
+        text, declared = read(path)
+    except PipelineFileError as error:
+        return None, (error,)
+    document, mistakes = shape.shaped(StreamDocument, "a stream", declared)
+    stream = None
+    if document is not None:
+        stream, mistakes = _stream(document, path, home)
+    errors = located(path, text, mistakes)
+    return (None, tuple(errors)) if errors else (stream, ())
+
+
+def _stream(document: StreamDocument, path: Path, home: Path) -> tuple[LoggedStream, list[Mistake]]:
+    name = document.name if document.name is not None else path.stem
+    table = document.stream
+    builder = StreamBuilder(table.fields, document.rules, home)
+    stream = Stream(builder.source(table.source), builder.fields(), tuple(table.key), table.event_time)
+    rules = tuple(builder.rules(stream))
+    past = None if document.past is None else builder.duration("past", document.past)
+    future = builder.duration("future", document.future)
+    if not builder.mistakes:
+        alike = Pipeline(name, stream, rules)  # the same fields, rules and names as a pipeline's stream
+        builder.mistakes += [*check.mistakes(alike, builder.rule_paths), *_event_time(stream)]
+        builder.mistakes += names.plain(("name",), "a stream", name, RESERVED)
+    earliest = None if past is None else RelativeTime(-past)
+    bounds = RangeRule(IN_BOUNDS, table.event_time, earliest, RelativeTime(future))
+    return LoggedStream(name, stream, (*rules, bounds), path), builder.mistakes
+
+
+def _event_time(stream: Stream) -> Iterator[Mistake]:
+    for one in stream.fields:
+        if one.name == stream.event_time and one.nullable:
+            yield Mistake(
+                ("stream", "event_time"), f"event_time {one.name!r} is optional; windows need it, so make it required"
+            )
+
+
+# ── correlations ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def examine_correlation(path: Path) -> tuple[Correlation | None, tuple[PipelineFileError, ...]]:
+    """The correlation of a file, or all its mistakes."""
+    try:
+        text, declared = read(path)
+    except PipelineFileError as error:
+        return None, (error,)
+    document, mistakes = shape.shaped(CorrelationDocument, "a correlation", declared)
+    correlation = None
+    if document is not None:
+        try:
+            correlation = _correlation(document, path)
+            mistakes = [*names.plain(("name",), "a correlation", correlation.name, RESERVED)]
+        except Refusal as refusal:
+            mistakes = [refusal.mistake]
+    errors = located(path, text, mistakes)
+    return (None, tuple(errors)) if errors else (correlation, ())
+
+
+def _correlation(document: CorrelationDocument, path: Path) -> Correlation:
+    return Correlation(
+        name=document.name if document.name is not None else path.stem,
+        sql=document.sql,
+        within=_length("within", document.within),
+        lateness=_lateness(document.lateness),
+        routing=document.routing,
+        units=_both("units", document.units),
+        subgroups=_subgroups(document),
+        period=_length("period", document.period),
+        capacity_bytes=_size(document.capacity),
+        elastic=document.elastic,
+        file=path,
+    )
+
+
+def _length(key: str, given: str | None) -> timedelta | None:
+    if given is None:
+        return None
+    length = times.duration(given)
+    if not length:
+        raise Refusal((key,), f"{key} is {given!r}, but must be {_LENGTH}, and positive")
+    return length
+
+
+def _lateness(given: str) -> timedelta:
+    length = times.duration(given)
+    if length is None:
+        raise Refusal(("lateness",), f"lateness is {given!r}, but must be {_LENGTH}")
+    return length
+
+
+def _both(key: str, given: int | list[int]) -> tuple[int, int]:
+    if isinstance(given, int):
+        return given, given
+    if len(given) != 2:
+        raise Refusal((key,), f"{key} is a list of {len(given)}, but must be a number or [left, right]")
+    return given[0], given[1]
+
+
+def _subgroups(document: CorrelationDocument) -> tuple[int, int] | None:
+    if document.subgroups is not None and document.routing != "contrand":
+        raise Refusal(("subgroups",), f"routing {document.routing!r} has no subgroups; only contrand has")
+    if document.subgroups is None and document.routing == "contrand":
+        raise Refusal(("routing",), "routing 'contrand' needs subgroups = [left, right]; or let routing be 'auto'")
+    if document.subgroups is None:
+        return None
+    subgroups, units = _both("subgroups", document.subgroups), _both("units", document.units)
+    if subgroups[0] > units[0] or subgroups[1] > units[1]:
+        raise Refusal(
+            ("subgroups",), f"subgroups are {list(subgroups)} of {list(units)} units; a side has at most one per unit"
+        )
+    return subgroups
+
+
+def _size(given: str) -> int:
+    found = _SIZE.fullmatch(given.strip())
+    size = int(found[1]) * _BYTES[found[2]] if found else 0
+    if not size:
+        raise Refusal(("capacity",), f"capacity is {given!r}, but must be a size such as '64MiB' or '2GiB'")
+    return size

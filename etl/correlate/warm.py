@@ -1,0 +1,45 @@
+"""Compile the kernels of correlations ahead of time, or load what was compiled: `python -m etl.correlate.warm`.
+
+One tiny join of every kind of sub-index, against runs in memory and against runs as they are mapped from files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from etl.correlate.biclique.routing import BicliqueRouter
+from etl.correlate.biclique.unit import step
+from etl.correlate.model import I64, Tuples, Window
+from etl.correlate.runs import Layout, Run
+from etl.correlate.state import ChainConfig, ChainedIndex
+
+_LAYOUTS: tuple[Layout, ...] = ("hash", "sorted", "block")
+
+
+def warm() -> None:
+    """Store, probe, merge and probe again, with one lane of keys and with two."""
+    for layout in _LAYOUTS:
+        for lanes in (1, 2):
+            config = ChainConfig("left", Window.within(1_000), layout)
+            chain = ChainedIndex(config)
+            for start in (0, 8):
+                step(chain, _tuples(start, lanes), _tuples(start + 4, lanes), None)
+            mapped = {period: tuple(map(_mapped, runs)) for period, runs in chain.snapshot().items()}
+            step(ChainedIndex.restore(config, mapped), _tuples(16, lanes), _tuples(20, lanes), None)
+    BicliqueRouter.of(2, 2, 2, 2).route("left", _tuples(0, 2))
+
+
+def _tuples(start: int, lanes: int) -> Tuples:
+    numbers: I64 = np.arange(start, start + 8)
+    keys = numbers.astype(np.uint64) % np.uint64(4)
+    hi = keys if lanes == 2 else keys[:0]
+    return Tuples(numbers, numbers, numbers, keys, hi, numbers, numbers - 1, numbers + 1)
+
+
+def _mapped(run: Run) -> Run:
+    """The run as a file gives it: its arrays cannot be written."""
+    return Run.from_batches("warm", *run.to_batches())
+
+
+if __name__ == "__main__":
+    warm()

@@ -1,0 +1,164 @@
+"""From what the tasks tell to one decision: files, segments, figures, and what changes of every correlation's state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from etl.adapters.ledger import DataFile
+from etl.correlate.biclique.scaling import Change
+from etl.pipeline import wire
+from etl.pipeline.wire import Message
+from etl.streams.log import Segment
+from etl.streams.plan import BatchPlan, CorrelationState
+from etl.streams.state_files import StateRun
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file of one Delta table; `root` is `streams/NAME` or `correlations/NAME`."""
+
+    root: str
+    file: DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of a batch: all that publishing and reports need."""
+
+    files: tuple[TableFile, ...]
+    views: Mapping[str, str]  # by correlation, the file of changes of its groups
+    slices: tuple[tuple[int, str, int], ...]  # ordinal, digest, lines
+    segments: tuple[Segment, ...]
+    streams: Mapping[str, Mapping[str, Any]]
+    correlations: Mapping[str, Mapping[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Decision:
+        return cls(
+            files=tuple(TableFile(one["root"], DataFile(**one["file"])) for one in value["files"]),
+            views=value["views"],
+            slices=tuple((ordinal, digest, lines) for ordinal, digest, lines in value["slices"]),
+            segments=tuple(Segment(**one) for one in value["segments"]),
+            streams=value["streams"],
+            correlations=value["correlations"],
+        )
+
+    def by_table(self) -> dict[tuple[str, str], tuple[DataFile, ...]]:
+        """Files by root and table."""
+        found: dict[tuple[str, str], list[DataFile]] = {}
+        for one in self.files:
+            found.setdefault((one.root, one.file.table), []).append(one.file)
+        return {key: tuple(files) for key, files in sorted(found.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class Evolved:
+    """What a batch changes of one correlation."""
+
+    declared: Mapping[str, Any]
+    state: CorrelationState  # after the batch
+    added: tuple[StateRun, ...]
+    removed: tuple[str, ...]
+    moved: tuple[StateRun, ...] = ()  # runs that changed their unit
+    expired: int = 0  # tuples
+    changes: tuple[tuple[int, Change], ...] = ()  # step, what scaling did
+
+
+@dataclass(slots=True)
+class ToldOfCorrelation:
+    """What the tasks told of one correlation."""
+
+    arrived: dict[str, Counter[str]] = field(default_factory=dict)  # by alias: tuples, selected, late
+    sums: Counter[str] = field(default_factory=Counter)
+    work: Counter[tuple[int, int]] = field(default_factory=Counter)  # by step and unit
+    pairs: Counter[int] = field(default_factory=Counter)  # by step
+    added: list[StateRun] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    views: list[pa.Table] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Told:
+    """All that the tasks of one try told."""
+
+    slices: list[tuple[int, str, int]] = field(default_factory=list)
+    changed: set[int] = field(default_factory=set)
+    lines: Counter[str] = field(default_factory=Counter)
+    streams: dict[str, Counter[str]] = field(default_factory=dict)
+    reasons: dict[str, Counter[str]] = field(default_factory=dict)
+    segments: list[Segment] = field(default_factory=list)
+    files: list[TableFile] = field(default_factory=list)
+    correlations: dict[int, ToldOfCorrelation] = field(default_factory=dict)
+
+    def of(self, index: int) -> ToldOfCorrelation:
+        return self.correlations.setdefault(index, ToldOfCorrelation())
+
+
+def gather(plan: BatchPlan, messages: Iterable[Message]) -> Told:
+    """Put together what tasks told; raises the first error that one of them met."""
+    told = Told()
+    for message in messages:
+        if message.kind == "error":
+            wire.raise_error(message)
+        elif message.kind == "notes":
+            told.of(int(message.name)).views.append(wire.rows_of(message))
+        elif message.kind == "result":
+            _add(plan, told, message.name, message.json())
+    return told
+
+
+def _add(plan: BatchPlan, told: Told, what: str, value: Mapping[str, Any]) -> None:
+    if what == "slice":
+        told.slices.append((value["ordinal"], value["digest"], value["lines"]))
+        told.lines[value["stream"]] += value["lines"]
+        told.changed |= {value["ordinal"]} if value["changed"] else set()
+    elif what == "stream":
+        counts = told.streams.setdefault(value["stream"], Counter())
+        counts.update(accepted=value["accepted"], quarantined=value["quarantined"])
+        told.reasons.setdefault(value["stream"], Counter()).update(value["reasons"])
+        if value["file"] is not None:
+            told.files.append(TableFile(f"streams/{value['stream']}", DataFile(**value["file"])))
+    elif what == "segment":
+        told.segments.append(Segment(**value))
+    elif what in ("late", "results"):
+        file = DataFile(**value["file"])
+        told.files.append(TableFile(f"correlations/{plan.correlations[value['correlation']].name}", file))
+        if what == "results":
+            told.of(value["correlation"]).sums["rows"] += file.rows
+    elif what == "arrived":
+        _add_arrived(told.of(value["correlation"]), value)
+    else:
+        assert what == "unit", f"nobody tells {what}"
+        _add_unit(told.of(value["correlation"]), value)
+
+
+def _add_arrived(told: ToldOfCorrelation, value: Mapping[str, Any]) -> None:
+    told.sums.update(unmatchable=value["unmatchable"], messages=value["messages"])
+    if value["alias"] is not None:
+        counts = told.arrived.setdefault(value["alias"], Counter())
+        counts.update({name: value[name] for name in ("tuples", "selected", "late")})
+
+
+def _add_unit(told: ToldOfCorrelation, value: Mapping[str, Any]) -> None:
+    told.added += [StateRun(**one) for one in value["added"]]
+    told.removed += value["removed"]
+    if "work" in value:
+        told.work[value["step"], value["unit"]] += value["work"]
+        told.pairs[value["step"]] += value["pairs"]
+        names = ("stored", "probes", "unchecked", "skipped", "candidates")
+        told.sums.update({name: value[name] for name in names})
+
+
+def change_json(step: int, change: Change) -> dict[str, Any]:
+    """A scaling event for people."""
+    side, subgroup, load, added, released = astuple(change)
+    shown = {"side": side, "subgroup": subgroup, "load": round(load, 3)}
+    return {"step": step, **shown, "added": list(added), "released": list(released)}

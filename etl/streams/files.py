@@ -1,0 +1,220 @@
+"""Immutable, sealed files on any file system: what segments and runs of state are written to.
+
+    content │ crc32 of name and content │ magic │ length          the seal is the last 24 bytes
+
+A name is used for one content only, so a copy by name is always right: files on a remote store are copied to a local
+folder once and mapped from there, files on a local disk are mapped where they are. A file is put in place by rename,
+whole and synced. Its seal is checked when a process first opens it, and again when anybody has touched it since; a
+file that fails is never read (ADR 51).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from etl.adapters.durable import write_durably
+from etl.errors import TerminalError
+
+_SEAL = struct.Struct("<Q8sQ")
+_MAGIC = b"FSsealed"
+_MOST_OPEN = 8192  # files that a process keeps mapped
+_UNUSED_FOR_S = 3600.0
+_Identity = tuple[int, int, int, int]
+T = TypeVar("T")
+
+
+class FileDamaged(TerminalError):
+    """A file of the stream log or of a correlation's state is gone or not what was written."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} {self.reason}; nothing was decided: restore the file, "
+            "or start the correlation anew with `frontstage correlate reset`"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileStore:
+    """Sealed files under a root: a folder, or a URL that fsspec knows. `cache` is where remote files are copied to."""
+
+    root: str
+    cache: Path
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.root
+
+    def write(self, name: str, content: pa.Buffer) -> int:
+        """Put a file in place; gives its size. The same name again must mean the same content."""
+        seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
+        if self.is_local:
+            _write_local(Path(self.root) / name, content, seal)
+        else:
+            system, root = self._remote()
+            path = f"{root}/{name}"
+            system.makedirs(path.rpartition("/")[0], exist_ok=True)
+            system.pipe_file(path, content.to_pybytes() + seal)
+        return int(content.size) + _SEAL.size
+
+    def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
+        """What is in a file, mapped and found whole. It stays open for later batches of this process."""
+        return _OPEN.get(self, name, parse)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let go of files that nobody will ask for again."""
+        for name in names:
+            _OPEN.drop(self, name)
+
+    def names(self, folder: str) -> Iterator[tuple[str, float]]:
+        """The files under a folder, with the time each was written."""
+        system, root = self._remote()
+        if not system.exists(f"{root}/{folder}"):
+            return
+        for path, info in system.find(f"{root}/{folder}", detail=True).items():
+            yield path[len(root) + 1 :], _modified(info)
+
+    def remove(self, name: str) -> int:
+        """Remove a file that may be gone already; gives the bytes that are free now."""
+        system, root = self._remote()
+        path = f"{root}/{name}"
+        (self.cache / name).unlink(missing_ok=True)
+        if not system.exists(path):
+            return 0
+        size = int(system.size(path) or 0)
+        system.rm_file(path)
+        return size
+
+    def _remote(self) -> tuple[Any, str]:
+        import fsspec  # type: ignore[import-untyped]
+
+        system, root = fsspec.core.url_to_fs(self.root)
+        return system, str(root).rstrip("/")
+
+    def local_path(self, name: str) -> Path:
+        """Where a file can be mapped: a remote one is copied first."""
+        if self.is_local:
+            return Path(self.root) / name
+        copy = self.cache / name
+        if not copy.exists():
+            system, root = self._remote()
+            try:
+                write_durably(copy, system.cat_file(f"{root}/{name}"))
+            except FileNotFoundError:
+                raise FileDamaged(name, "is not there") from None
+        return copy
+
+
+def _write_local(path: Path, content: pa.Buffer, seal: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.write(seal)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _modified(info: dict[str, Any]) -> float:
+    found = info.get("mtime") or info.get("created") or info.get("LastModified") or 0.0
+    return float(found.timestamp() if hasattr(found, "timestamp") else found)
+
+
+def _crc(name: str, content: pa.Buffer) -> int:
+    """Of the name too: a file in another's place is not whole either."""
+    return zlib.crc32(content, zlib.crc32(name.encode()))
+
+
+def _mapped(path: Path, name: str) -> pa.Buffer:
+    try:
+        with pa.memory_map(str(path)) as source:
+            whole = source.read_buffer()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise FileDamaged(name, "is not there" if isinstance(error, FileNotFoundError) else "cannot be read") from None
+    if whole.size < _SEAL.size:
+        raise FileDamaged(name, "is cut short")
+    crc, magic, length = _SEAL.unpack(whole.slice(whole.size - _SEAL.size))
+    content = whole.slice(0, whole.size - _SEAL.size)
+    if magic != _MAGIC or length != content.size or _crc(name, content) != crc:
+        raise FileDamaged(name, "does not have the content that was written")
+    return content
+
+
+@dataclass(slots=True)
+class _Opened:
+    identity: _Identity
+    content: Any
+    used_s: float = field(default_factory=time.monotonic)
+
+
+class OpenFiles:
+    """What this process has mapped, the least recently used let go first."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
+
+    def get(self, store: FileStore, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
+        key, path = (store.root, name), store.local_path(name)
+        identity = _identity(path, name)
+        known = self._known.get(key)
+        if known is None or known.identity != identity:
+            known = self._known[key] = _Opened(identity, parse(_mapped(path, name), name))
+            self._let_go()
+        known.used_s = time.monotonic()
+        self._known.move_to_end(key)
+        found: T = known.content
+        return found
+
+    def _let_go(self) -> None:
+        """A mapped file keeps its place on the disk, even when it was removed."""
+        unused_since = time.monotonic() - _UNUSED_FOR_S
+        while len(self._known) > 1:
+            oldest = next(iter(self._known))
+            if len(self._known) <= _MOST_OPEN and self._known[oldest].used_s > unused_since:
+                return
+            del self._known[oldest]
+
+    def drop(self, store: FileStore, name: str) -> None:
+        self._known.pop((store.root, name), None)
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
+def _identity(path: Path, name: str) -> _Identity:
+    """Changes when anybody writes to the file or puts another in its place."""
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        raise FileDamaged(name, "is not there") from None
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+
+_OPEN = OpenFiles()
+
+
+def open_files() -> OpenFiles:
+    """What this process has open."""
+    return _OPEN

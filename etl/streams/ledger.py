@@ -1,0 +1,256 @@
+"""The ledger of correlations in Postgres: what every micro-batch reads and what became of it.
+
+It is the pipelines' ledger (`etl.adapters.ledger`) under the name `correlations`: the same batches, slices, lock and
+epoch. A landed file is named `<stream>/<file>` there. Beside it: segments, correlations, and the runs of their state.
+
+    decide   ONE commit: slices, segments, runs added and removed, watermarks, routers, files, figures
+    load     in the transaction of the aggregates: the batch is loaded
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from psycopg2.extras import Json, execute_values
+
+from etl.adapters import postgres
+from etl.adapters.landing import Consumed, Slice
+from etl.adapters.ledger import Ledger, Writer
+from etl.adapters.postgres.statements import Statements
+from etl.errors import TerminalError
+from etl.model import BatchState
+from etl.streams.decision import Decision, Evolved
+from etl.streams.log import Segment
+from etl.streams.plan import CorrelationState
+from etl.streams.state_files import StateRun
+
+NAME = "correlations"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """One micro-batch as the ledger knows it."""
+
+    batch: int
+    run_id: str
+    state: BatchState
+    started_at: datetime
+    decided_at: datetime | None
+    loaded_at: datetime | None
+    decision: Decision | None
+    seconds: Mapping[str, float]
+
+    @property
+    def decided(self) -> Decision:
+        if self.decision is None:
+            raise TerminalError(f"batch {self.batch} of correlations is not decided yet")
+        return self.decision
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A correlation that has run: what it was declared as, and its state."""
+
+    declared: Mapping[str, Any]
+    state: CorrelationState
+
+
+class StreamLedger(Statements):
+    """Statements about correlations, on a connection that somebody else owns."""
+
+    def __init__(self, connection: postgres.Connection) -> None:
+        super().__init__(connection, NAME)
+        self.book = Ledger(connection, NAME)
+
+    # ── batches ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def oldest_unloaded(self) -> BatchRecord | None:
+        """The batch that is begun but not loaded."""
+        return self._record("and state <> 'loaded' order by batch limit 1")
+
+    def last(self) -> BatchRecord | None:
+        return self._record("order by batch desc limit 1")
+
+    def find(self, batch: int) -> BatchRecord | None:
+        return self._record("and batch = %(batch)s", {"batch": batch})
+
+    def get(self, batch: int) -> BatchRecord:
+        found = self.find(batch)
+        if found is None:
+            raise TerminalError(f"batch {batch} of correlations is not in the ledger; `status` tells the last one")
+        return found
+
+    def history(self, limit: int) -> list[BatchRecord]:
+        """The newest batches, oldest first."""
+        query = "select * from etl.batch where pipeline = %(pipeline)s order by batch desc limit %(limit)s"
+        return [_record(row) for row in reversed(self._all(query, {"limit": limit}))]
+
+    def loaded_after(self, batch: int) -> Iterator[BatchRecord]:
+        """Loaded batches beyond one, in order."""
+        query = (
+            "select * from etl.batch where pipeline = %(pipeline)s and batch > %(batch)s and state = 'loaded' "
+            "order by batch"
+        )
+        return map(_record, self._all(query, {"batch": batch}))
+
+    def fix(self, batch: int, run_id: str, now: datetime, slices: Mapping[str, Sequence[Slice]]) -> None:
+        """Fix what a batch reads of every stream, before it is read."""
+        self.book.fix(batch, run_id, now, [_named(one, stream) for stream, many in slices.items() for one in many])
+
+    def slices(self, batch: int) -> dict[str, list[Slice]]:
+        """What a batch reads, by stream."""
+        found: dict[str, list[Slice]] = {}
+        for one in self.book.slices(batch):
+            stream, _, name = one.file.name.partition(b"/")
+            found.setdefault(os.fsdecode(stream), []).append(replace(one, file=replace(one.file, name=name)))
+        return found
+
+    def consumed(self, stream: str, names: Sequence[bytes]) -> dict[bytes, Consumed]:
+        """What batches have read of a stream's files that are still where they landed."""
+        prefix = stream.encode() + b"/"
+        found = self.book.consumed([prefix + name for name in names]) if names else {}
+        return {name.removeprefix(prefix): known for name, known in found.items()}
+
+    def put_away(self, stream: str, names: Sequence[bytes]) -> None:
+        """Note that files have left a stream's landing folder."""
+        self.book.put_away([stream.encode() + b"/" + name for name in names])
+
+    def record_duration(self, batch: int, step: str, seconds: float) -> None:
+        self.book.record_duration(batch, step, seconds)
+
+    # ── the log and the state ──────────────────────────────────────────────────────────────────────────────────
+
+    def segment_numbers(self, count: int) -> list[int]:
+        """Numbers for segments that were never given to anybody."""
+        rows = self._all(
+            "select nextval('etl.segment_number') as number from generate_series(1, %(count)s)", {"count": count}
+        )
+        return sorted(int(row["number"]) for row in rows)
+
+    def segments(self) -> list[Segment]:
+        """The segments that count, oldest first."""
+        rows = self._all("select stream, number, rows, bytes, earliest, latest from etl.segment order by number")
+        return [Segment(**row) for row in rows]
+
+    def forget_segments(self, numbers: Sequence[int], epoch: int) -> None:
+        """Segments that nothing looks at any more."""
+        with self.transaction():
+            self.book.fence(epoch)
+            self._execute("delete from etl.segment where number = any(%(numbers)s)", {"numbers": list(numbers)})
+
+    def known(self) -> dict[str, Known]:
+        """Every correlation that has run, with its state as of the last decision."""
+        runs: dict[str, list[StateRun]] = {}
+        for row in self._all(
+            "select correlation, step, unit, side, period, name, tuples, bytes, earliest, latest "
+            "from etl.state_run order by name"
+        ):
+            runs.setdefault(row.pop("correlation"), []).append(StateRun(**row))
+        return {
+            row["name"]: Known(
+                row["declared"],
+                CorrelationState.from_json(row["since"], row["state"], tuple(runs.get(row["name"], ()))),
+            )
+            for row in self._all("select name, declared, since, state from etl.correlation order by name")
+        }
+
+    def forget_correlation(self, name: str, epoch: int) -> None:
+        """Let a correlation start anew: its state goes, its tables stay."""
+        with self.transaction():
+            self.book.fence(epoch)
+            self._execute("delete from etl.correlation where name = %(name)s", {"name": name})
+
+    # ── the decision ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def decide(
+        self, batch: int, decided_at: datetime, decision: Decision, evolved: Mapping[str, Evolved], epoch: int
+    ) -> None:
+        """ONE commit: what became of a batch. Fails without effect when another writer has taken over."""
+        values = {"batch": batch, "decided_at": decided_at, "decision": Json(decision.as_json())}
+        with self.transaction():
+            self.book.fence(epoch)
+            self._execute(
+                postgres.statement("batch_decide"), {**values, "counts": Json({}), "versions": Json({})}, rows=1
+            )
+            self._insert("input_read", [(NAME, batch, *one) for one in decision.slices])
+            segments = [(*astuple(one), batch) for one in decision.segments]
+            self._insert("segment_add", segments)
+            for name, one in evolved.items():
+                self._evolve(name, one, batch)
+
+    def _evolve(self, name: str, one: Evolved, batch: int) -> None:
+        values = {"name": name, "declared": Json(one.declared), "since": one.state.since}
+        self._execute(postgres.statement("correlation_evolve"), {**values, "state": Json(one.state.as_json())})
+        self._execute(
+            "delete from etl.state_run where correlation = %(name)s and name = any(%(removed)s)",
+            {"name": name, "removed": list(one.removed)},
+        )
+        self._insert("state_run_add", [(name, *astuple(run), batch) for run in one.added])
+        for run in one.moved:
+            self._execute(
+                "update etl.state_run set unit = %(unit)s where correlation = %(name)s and name = %(run)s",
+                {"name": name, "run": run.name, "unit": run.unit},
+                rows=1,
+            )
+
+    def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            with self.connection.cursor() as cursor:
+                execute_values(cursor, postgres.statement(statement), rows)
+
+    def load(self, batch: int, loaded_at: datetime, tables: Sequence[str]) -> None:
+        """Inside the transaction of the aggregates: the batch is loaded."""
+        self._execute(
+            "update etl.batch set state = 'loaded', loaded_at = %(loaded_at)s "
+            "where pipeline = %(pipeline)s and batch = %(batch)s and state = 'decided'",
+            {"batch": batch, "loaded_at": loaded_at},
+            rows=1,
+        )
+        self._execute(
+            "update etl.pipeline set published = published || %(published)s where name = %(pipeline)s",
+            {"published": Json(dict.fromkeys(tables, batch))},
+        )
+
+    def _record(self, tail: str, values: dict[str, Any] | None = None) -> BatchRecord | None:
+        query = f"select * from etl.batch where pipeline = %(pipeline)s {tail}"  # noqa: S608 - tails are literals here
+        rows = self._all(query, values)
+        return _record(rows[0]) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInput:
+    """What the ledger knows of one stream's files that were put away."""
+
+    ledger: StreamLedger
+    stream: str
+
+    def archived(self, inodes: Sequence[int]) -> list[tuple[bytes, Consumed]]:
+        prefix = self.stream.encode() + b"/"
+        found = self.ledger.book.archived(inodes)
+        return [(name.removeprefix(prefix), known) for name, known in found if name.startswith(prefix)]
+
+    def land_again(self, name: bytes, inode: int, landed_as: bytes) -> None:
+        prefix = self.stream.encode() + b"/"
+        self.ledger.book.land_again(prefix + name, inode, prefix + landed_as)
+
+
+def ledger_of(writer: Writer) -> StreamLedger:
+    """The ledger of correlations, for who holds the lock."""
+    return StreamLedger(writer.ledger.connection)
+
+
+def _named(one: Slice, stream: str) -> Slice:
+    return replace(one, file=replace(one.file, name=stream.encode() + b"/" + one.file.name))
+
+
+def _record(row: Mapping[str, Any]) -> BatchRecord:
+    decision = row["decision"]
+    wanted = ("batch", "run_id", "state", "started_at", "decided_at", "loaded_at", "seconds")
+    return BatchRecord(
+        **{name: row[name] for name in wanted},
+        decision=None if decision is None else Decision.from_json(decision),
+    )

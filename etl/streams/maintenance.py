@@ -1,0 +1,175 @@
+"""What keeps correlations small: segments that nothing looks at, files of undecided tries, state of what is gone.
+
+    every day   maintain ── correlations forgotten ─ segments ─ garbage ─ OPTIMIZE, VACUUM ─ archive, ledger
+
+A run of state never refers to a row that is earlier than its own earliest tuple, so a segment whose latest event time
+lies before every run of every correlation over its stream is looked at by nobody (ADR 54). Runs under the lock; may be
+repeated; ends early without harm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from etl.adapters.delta_log import DeltaLog
+from etl.contract.correlation import LoggedStream
+from etl.pipeline import retention
+from etl.pipeline.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables
+from etl.pipeline.retention import Removed
+from etl.streams.declared import compiled, streams_of
+from etl.streams.ledger import StreamInput
+from etl.streams.log import Segment
+from etl.streams.plan import LATE, QUARANTINE, RESULTS
+from etl.streams.publishing import delta_log
+from etl.streams.state_files import StateRun
+
+if TYPE_CHECKING:
+    from etl.streams.ledger import Known
+    from etl.streams.microbatch import MicroBatch
+
+_NEWEST_KEPT = 100  # batches that stay in the ledger however old they are
+
+
+def maintain(run: MicroBatch, tables: Tables | None, keep: Keep, now: datetime) -> dict[str, Any]:
+    """One round; `tables` is Delta's own maintenance, if there is a Spark for it."""
+    forgotten = _forget_undeclared(run, dry_run=keep.dry_run)
+    expired = _expired_segments(run)
+    if not keep.dry_run and expired:
+        run.ledger.forget_segments([one.number for one in expired], run.writer.epoch)
+    named = {one.name for one in run.ledger.segments()}
+    named |= {one.file for known in run.ledger.known().values() for one in known.state.runs}
+    freed = _remove_unnamed(run, named, expired, now, dry_run=keep.dry_run)
+    result = {
+        "dry_run": keep.dry_run,
+        "correlations_forgotten": forgotten,
+        "segments": len(expired),
+        "files": freed.files,
+        "bytes": freed.bytes,
+        "parts": _remove_parts(run, now, dry_run=keep.dry_run),
+        "optimized": list(_optimized(run, tables, dry_run=keep.dry_run)),
+        "vacuumed": list(_vacuumed(run, tables, dry_run=keep.dry_run)),
+        "archive": _remove_archive(run, now - keep.history, dry_run=keep.dry_run).files,
+        "landed_again": sum(_archive(run, one).land_grown(now, dry_run=keep.dry_run) for one in run.catalog.streams),
+        "batches_forgotten": 0 if keep.dry_run else _forget_batches(run, now - keep.history),
+    }
+    run.progress(f"correlations: {len(expired)} segments expired, {freed.files} files of {freed.bytes:,} bytes removed")
+    return result
+
+
+def _forget_undeclared(run: MicroBatch, *, dry_run: bool) -> list[str]:
+    """State of correlations whose file is gone; a file with a mistake in it is not gone."""
+    if run.catalog.broken:
+        return []
+    gone = sorted(run.ledger.known().keys() - {one.name for one in run.catalog.correlations})
+    if not dry_run and run.ledger.oldest_unloaded() is None:
+        for name in gone:
+            run.ledger.forget_correlation(name, run.writer.epoch)
+    return gone
+
+
+def _expired_segments(run: MicroBatch) -> list[Segment]:
+    """Segments of loaded batches that no run of state can refer to."""
+    if run.ledger.oldest_unloaded() is not None or run.catalog.broken:  # what a broken file looks at is not known
+        return []
+    known = run.ledger.known()
+    needed = _needed_since(run, known)
+    return [one for one in run.ledger.segments() if one.latest < needed.get(one.stream, one.latest + 1)]
+
+
+def _needed_since(run: MicroBatch, known: dict[str, Known]) -> dict[str, int]:
+    """By stream, the earliest event time that a stored tuple of any correlation may have."""
+    since: dict[str, int] = {}
+    for declared in run.catalog.correlations:
+        runs: Iterable[StateRun] = known[declared.name].state.runs if declared.name in known else ()
+        query = compiled(declared, run.catalog.streams)
+        joins = [one.earliest for one in runs if one.step < len(query.steps)]
+        for stream in streams_of(query):
+            for earliest in joins:
+                since[stream] = min(since.get(stream, earliest), earliest)
+    return since
+
+
+def _remove_unnamed(
+    run: MicroBatch, named: set[str], expired: list[Segment], now: datetime, *, dry_run: bool
+) -> Removed:
+    """Files that the ledger does not name: expired at once, others when no try can be writing them."""
+    freed, store = Removed(), run.places.store
+    gone, before = {one.name for one in expired}, now.timestamp() - GARBAGE_AFTER.total_seconds()
+    for folder in ("segments", "state"):
+        for name, written in list(store.names(folder)):
+            if name in gone or (name not in named and written < before):
+                freed += Removed(1, 0 if dry_run else store.remove(name))
+    return freed
+
+
+def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
+    """Files of tables that no decision and no log names, and changes of groups that were loaded long ago."""
+    if run.ledger.oldest_unloaded() is not None:
+        return 0
+    removed = 0
+    for delta, table in _tables(run):
+        named = {uri.rpartition("/")[2] for uri in delta.table(table).file_uris()}
+        parts = [path for path in delta.folder(table).glob("part-*.parquet") if path.name not in named]
+        removed += _remove_old(parts, now, KEPT_FOR, dry_run=dry_run)
+    return removed + _remove_old(list(run.places.views.glob("*.arrow")), now, KEPT_FOR, dry_run=dry_run)
+
+
+def _tables(run: MicroBatch) -> Iterator[tuple[DeltaLog, str]]:
+    """The Delta tables that exist."""
+    tables = [(f"streams/{one.name}", QUARANTINE) for one in run.catalog.streams]
+    tables += [(f"correlations/{one.name}", table) for one in run.catalog.correlations for table in (RESULTS, LATE)]
+    for root, table in tables:
+        delta = delta_log(run.places, root)
+        if (delta.folder(table) / "_delta_log").exists():
+            yield delta, table
+
+
+def _optimized(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iterator[str]:
+    for delta, table in _tables(run):
+        if tables is not None and len(delta.table(table).file_uris()) >= MANY_FILES:
+            if not dry_run:
+                tables.optimize(delta.folder(table))
+            yield str(delta.folder(table))
+
+
+def _vacuumed(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iterator[str]:
+    if tables is None or run.ledger.oldest_unloaded() is not None:
+        return
+    for delta, table in _tables(run):
+        if not dry_run:
+            tables.vacuum(delta.folder(table), KEPT_FOR)
+        yield str(delta.folder(table))
+
+
+def _remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Removed:
+    """Whole days of archived input."""
+    total = Removed()
+    for stream in run.catalog.streams:
+        for folder in retention.days(run.places.archive / stream.name, until=before.date()):
+            total += retention.remove_folder(folder, dry_run=dry_run)
+    return total
+
+
+def _archive(run: MicroBatch, stream: LoggedStream) -> retention.Archive:
+    source, folder = stream.stream.source, run.places.archive / stream.name
+    return retention.Archive(source.landing, folder, source.format, StreamInput(run.ledger, stream.name))
+
+
+def _remove_old(paths: list[Any], now: datetime, age: timedelta, *, dry_run: bool) -> int:
+    before = min(now.timestamp(), time.time()) - age.total_seconds()
+    old = [path for path in paths if path.stat().st_mtime < before]
+    for path in () if dry_run else old:
+        path.unlink(missing_ok=True)
+    return len(old)
+
+
+def _forget_batches(run: MicroBatch, before: datetime) -> int:
+    here = []
+    for stream in run.catalog.streams:
+        source = stream.stream.source
+        names = [path.name.encode("utf-8", "surrogateescape") for path in source.landing.glob("*")]
+        here += [stream.name.encode() + b"/" + name for name in names]
+    return run.ledger.book.forget(before, here, _NEWEST_KEPT)

@@ -1,0 +1,235 @@
+"""One micro-batch of all correlations, top-down.
+
+    1 fix input   which bytes of which files of every stream, in the ledger, before anything is read
+    2 run         read → parse → rules → segment → select → route │ shuffle by unit │ join → … → results    (the tasks)
+    3 decide      ONE Postgres commit: segments, state, result, late and quarantine files, watermarks, routers
+    4 publish     files into the Delta logs, then aggregates and ledger in one Postgres transaction
+
+If the ledger holds a decision, nothing recomputes it: everything after is derived from it by writes that may be
+repeated. What a try wrote that was not decided is garbage, and maintenance removes it (ADR 50).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from etl.adapters import landing
+from etl.adapters.landing import Limits, Slice
+from etl.adapters.ledger import Writer
+from etl.contract.correlation import Correlation
+from etl.correlate.query import Query
+from etl.errors import TerminalError
+from etl.model import LinesDoNotAddUp, Progress
+from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, _nothing
+from etl.pipeline.wire import Message
+from etl.streams import decision as decisions
+from etl.streams import figures, publishing, settle
+from etl.streams.change import declaration, refuse_change
+from etl.streams.decision import Decision, Evolved, Told
+from etl.streams.declared import Catalog, compiled, stages_of
+from etl.streams.evolve import evolve
+from etl.streams.first_state import first_state
+from etl.streams.ledger import BatchRecord, Known, StreamLedger
+from etl.streams.plan import BatchPlan, CorrelationPlan, Places, StreamPlan
+
+_TASK_BYTES = 2 * 2**20  # of input, below which another task costs more than it saves
+_TRIES_WHILE_INPUT_CHANGES = 50
+
+
+class Executor(Protocol):
+    """Runs the tasks of a batch somewhere: on Spark, or in this process."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time."""
+        ...
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        """Run all stages; gives all that the tasks tell."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Everything that batches of correlations need, for as long as somebody holds the writer's lock."""
+
+    catalog: Catalog
+    places: Places
+    writer: Writer
+    ledger: StreamLedger
+    dsn: str = field(repr=False)
+    executor: Executor
+    clock: Clock
+    progress: Progress
+    limits: Limits = field(default_factory=Limits)
+    checkpoint: Checkpoint = _nothing
+
+    # ── 1. fix input ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def fix(self, run_id: str) -> BatchRecord | None:
+        """The batch to go on with: one that is begun, else what has landed. None: nothing to do."""
+        settle.settle(self)
+        begun = self.ledger.oldest_unloaded()
+        if begun is not None:
+            self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
+            return begun
+        slices = self._unread()
+        if not slices:
+            self._put_away()
+            return None
+        last = self.ledger.last()
+        batch = 1 if last is None else last.batch + 1
+        self.checkpoint("before input is fixed")
+        self.ledger.fix(batch, run_id, self.clock(), slices)
+        self.checkpoint("after input is fixed")
+        return self.ledger.get(batch)
+
+    def _unread(self) -> dict[str, list[Slice]]:
+        """What has landed and no batch has read, by stream; every stream has its share of a batch."""
+        now, found, ordinal = self.clock(), dict[str, list[Slice]](), 0
+        share = max(1, self.limits.batch_bytes // max(1, len(self.catalog.streams)))
+        for stream in self.catalog.streams:
+            source = stream.stream.source
+            files = landing.scan(source.landing, source.format)
+            consumed = self.ledger.consumed(stream.name, [file.name for file in files])
+            limits = replace(self.limits, batch_bytes=share)
+            slices = landing.fix_slices(source.landing, files, consumed, source.format, now, limits)
+            if slices:
+                found[stream.name] = [replace(one, ordinal=ordinal + one.ordinal) for one in slices]
+                ordinal += len(slices)
+        return found
+
+    # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
+
+    def correlate(self, batch: int) -> BatchRecord | None:
+        """Decide a batch whose input is fixed. None when there turned out to be nothing in it."""
+        began = self.ledger.get(batch)
+        if began.state != "reading":
+            return began
+        known = self._known()
+        for _ in range(_TRIES_WHILE_INPUT_CHANGES):
+            slices = self.ledger.slices(batch)
+            if not any(slices.values()):
+                self.ledger.book.abandon(batch)
+                return None
+            plan = self._plan(began, slices, known)
+            publishing.prepare(self, plan)
+            told = decisions.gather(plan, self.executor.run(plan))
+            if not told.changed:
+                self._commit(plan, told)
+                return self.ledger.get(batch)
+            self._leave_out(batch, slices, told.changed)
+        raise InputRestless("correlations", tuple(one.file.label for many in slices.values() for one in many))
+
+    def _known(self) -> dict[str, Known]:
+        """Correlations that have run; refuses a batch that one of them would miss."""
+        known = self.ledger.known()
+        missing = known.keys() - {one.name for one in self.catalog.correlations}
+        if missing and self.catalog.broken:  # it may be one of those, and would miss this batch for good
+            raise self.catalog.broken[0]
+        for one in self.catalog.correlations:
+            if one.name in known:
+                refuse_change(known[one.name].declared, one, self._query(one))
+        return known
+
+    def _query(self, declared: Correlation) -> Query:
+        return compiled(declared, self.catalog.streams)
+
+    def _plan(self, began: BatchRecord, slices: Mapping[str, list[Slice]], known: Mapping[str, Known]) -> BatchPlan:
+        size = sum(one.last - one.first for many in slices.values() for one in many)
+        tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
+        readers = max(1, min(tasks, sum(map(len, slices.values()))))
+        declared = {stream.name: stream for stream in self.catalog.streams}
+        gone = sorted(slices.keys() - declared.keys())
+        if gone:
+            raise TerminalError(
+                f"batch {began.batch} reads stream {gone[0]!r}, which no file declares any more; put it back"
+            )
+        return BatchPlan(
+            places=self.places,
+            batch=began.batch,
+            attempt=secrets.token_hex(4),
+            now=began.started_at,
+            streams=tuple(
+                StreamPlan(stream, tuple(slices.get(name, ())), self._segments(slices.get(name, ()), readers))
+                for name, stream in declared.items()
+            ),
+            correlations=tuple(self._correlation(one, began.batch, slices, known) for one in self.catalog.correlations),
+            readers=readers,
+            tasks=tasks,
+        )
+
+    def _segments(self, slices: tuple[Slice, ...] | list[Slice], readers: int) -> dict[int, int]:
+        """A number of its own for every segment that may be written; what is not needed is lost."""
+        reading = sorted({one.ordinal % readers for one in slices})
+        return dict(zip(reading, self.ledger.segment_numbers(len(reading)), strict=True)) if reading else {}
+
+    def _correlation(
+        self, one: Correlation, batch: int, slices: Mapping[str, list[Slice]], known: Mapping[str, Known]
+    ) -> CorrelationPlan:
+        query = self._query(one)
+        if one.name in known:
+            state = known[one.name].state
+        else:
+            state = first_state(one, query, self.catalog, slices, batch)
+            self.progress(
+                f"{one.name} begins with batch {batch}: {', '.join(note.name for note in state.routing)} routing"
+            )
+        return CorrelationPlan(one, state, stages_of(query))
+
+    def _leave_out(self, batch: int, slices: Mapping[str, list[Slice]], changed: set[int]) -> None:
+        """Files that changed while they were read belong to the next batch, with all of their slices."""
+        every = [(stream, one) for stream, many in slices.items() for one in many]
+        files = {(stream, one.file) for stream, one in every if one.ordinal in changed}
+        self.ledger.book.exclude(batch, [one.ordinal for stream, one in every if (stream, one.file) in files])
+        self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
+
+    def _commit(self, plan: BatchPlan, told: Told) -> None:
+        for stream, lines in told.lines.items():
+            counts = told.streams[stream]
+            if lines != counts["accepted"] + counts["quarantined"]:
+                raise LinesDoNotAddUp(stream, plan.batch, lines, counts["accepted"] + counts["quarantined"])
+        evolved = {one.name: self._evolved(one, told, index) for index, one in enumerate(plan.correlations)}
+        views = publishing.write_views(self, plan, told)
+        decision = Decision(
+            files=tuple(told.files),
+            views=views,
+            slices=tuple(sorted(told.slices)),
+            segments=tuple(told.segments),
+            streams=figures.of_streams(plan, told),
+            correlations={
+                one.name: figures.of_correlation(one, self._query(one.declared), told.of(index), evolved[one.name])
+                for index, one in enumerate(plan.correlations)
+            },
+        )
+        self.checkpoint("before the decision")
+        self.ledger.decide(plan.batch, self.clock(), decision, evolved, self.writer.epoch)
+        self.checkpoint("after the decision")
+
+    def _evolved(self, one: CorrelationPlan, told: Told, index: int) -> Evolved:
+        query = self._query(one.declared)
+        return evolve(one, declaration(one.declared, query), query, told.of(index), told.segments)
+
+    # ── 4. publish ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def publish(self, batch: int) -> BatchRecord:
+        """Make a decided batch visible everywhere, then put its input away."""
+        record = self.ledger.get(batch)
+        if record.state != "loaded":
+            publishing.publish(self, record)
+        self._put_away()
+        return self.ledger.get(batch)
+
+    def _put_away(self) -> None:
+        now = self.clock()
+        for stream in self.catalog.streams:
+            source = stream.stream.source
+            files = landing.scan(source.landing, source.format)
+            consumed = self.ledger.consumed(stream.name, [file.name for file in files])
+            folder = self.places.archive / stream.name / f"{now:%Y-%m-%d}"
+            moved = landing.put_away(source.landing, folder, consumed, now)
+            if moved:
+                self.ledger.put_away(stream.name, moved)

@@ -1,0 +1,117 @@
+"""Publish one decided batch: from the files of its decision to tables that people read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import Schema
+
+from etl.adapters.data_files import write_arrow
+from etl.adapters.delta_log import DeltaLog
+from etl.adapters.mart import read_parts
+from etl.contract.tables import quarantine_schema
+from etl.correlate import aggregate
+from etl.errors import TerminalError
+from etl.pipeline.process_state import process_state
+from etl.streams import views
+from etl.streams.declared import compiled, result_schema
+from etl.streams.dispatch import LATE_SCHEMA
+from etl.streams.ledger import NAME, BatchRecord
+from etl.streams.plan import LATE, QUARANTINE, RESULTS, BatchPlan, Places
+
+if TYPE_CHECKING:
+    from etl.streams.decision import Told
+    from etl.streams.microbatch import MicroBatch
+
+
+def delta_log(places: Places, root: str) -> DeltaLog:
+    """The Delta tables of one stream or correlation: `streams/NAME` or `correlations/NAME`."""
+    kind, _, name = root.partition("/")
+    folder = (places.streams if kind == "streams" else places.correlations) / name
+    return process_state().delta_log(folder, f"frontstage-{NAME}")
+
+
+def prepare(run: MicroBatch, plan: BatchPlan) -> None:
+    """Make the tables that a batch may write to, before it writes. A process does so once per declaration."""
+    state, key = process_state(), (run.places.correlations, NAME, "")
+    declared = (plan.declared_streams, tuple(one.declared for one in plan.correlations))
+    if state.prepared.get(key) == (declared, None):
+        return
+    for stream in plan.streams:
+        delta_log(run.places, f"streams/{stream.name}").create(QUARANTINE, quarantine_schema())
+    for one in plan.correlations:
+        query = compiled(one.declared, plan.declared_streams)
+        delta = delta_log(run.places, f"correlations/{one.name}")
+        delta.create(LATE, LATE_SCHEMA)
+        if query.grouping is None:
+            wanted = pa.schema(list(result_schema(query).items()))
+            _require_alike(one.name, delta, wanted)
+            delta.create(RESULTS, wanted)
+        else:
+            views.prepare(run.dsn, one.name, query.grouping)
+    state.prepared[key] = (declared, None)
+
+
+class ResultsTaken(TerminalError):
+    """A table of results exists and has other columns than the correlation returns now."""
+
+    exit_code = 78
+
+    def __init__(self, correlation: str, table: str) -> None:
+        super().__init__(correlation, table)
+        self.correlation, self.table = correlation, table
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table} exists and has other columns than correlation {self.correlation!r} returns now; "
+            "give the correlation another name, or move the table away"
+        )
+
+
+def _require_alike(name: str, delta: DeltaLog, wanted: pa.Schema) -> None:
+    """A correlation that was reset may return something else; its table holds what it returned before."""
+    if not (delta.folder(RESULTS) / "_delta_log").exists():
+        return
+    held = Schema.from_arrow(wanted.remove_metadata()).fields
+    have = {one.name: one.type for one in delta.table(RESULTS).schema().fields}
+    if have != {one.name: one.type for one in held}:
+        raise ResultsTaken(name, str(delta.folder(RESULTS)))
+
+
+def write_views(run: MicroBatch, plan: BatchPlan, told: Told) -> dict[str, str]:
+    """Changes of groups, merged over all tasks, as files that the decision names."""
+    written = {}
+    for index, one in enumerate(plan.correlations):
+        grouping = compiled(one.declared, plan.declared_streams).grouping
+        parts = told.of(index).views
+        if grouping is None or not parts:
+            continue
+        groups = views.rows(grouping, aggregate.merge(grouping, parts))
+        name = f"{one.name}-{plan.batch:09d}-{plan.attempt}.arrow"
+        write_arrow(run.places.views / name, groups)
+        told.of(index).sums["groups"] = groups.num_rows
+        written[one.name] = name
+    return written
+
+
+def publish(run: MicroBatch, record: BatchRecord) -> None:
+    """Add the files to the Delta logs, then merge the aggregates and close the batch in one transaction."""
+    decision, touched = record.decided, []
+    for (root, table), files in decision.by_table().items():
+        run.checkpoint(f"before {table} of {root} is published")
+        delta_log(run.places, root).add(table, files, record.batch)
+        run.checkpoint(f"after {table} of {root} is published")
+        touched.append(f"{root}/{table}")
+    groups = {}
+    for name, file in decision.views.items():
+        path = run.places.views / file
+        if not path.exists():
+            raise TerminalError(
+                f"batch {record.batch} cannot be loaded into correlation.{name}: {file} is gone; "
+                "restore Postgres and the warehouse from the same time"
+            )
+        groups[name] = pa.concat_tables(read_parts([path]))
+    run.checkpoint("before the aggregates are loaded")
+    views.load(run.dsn, run.writer, record.batch, run.clock(), groups, touched)
+    run.checkpoint("after the aggregates are loaded")

@@ -1,0 +1,220 @@
+"""The visible steps of a run of all correlations. Each takes the lock, does its part, and can be repeated at any time.
+
+    ingest ─▶ correlate ─▶ load ─▶ report
+
+A run that finds a batch begun but not loaded goes on with that one: batches are loaded in the order they were decided.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from etl.adapters import ledger as pipeline_ledger
+from etl.adapters import postgres
+from etl.adapters.landing import Limits
+from etl.contract.errors import PipelineFileError
+from etl.errors import TerminalError
+from etl.model import Progress
+from etl.pipeline.maintenance import Keep, Tables
+from etl.pipeline.microbatch import Checkpoint, _nothing
+from etl.pipeline.steps import _file_lock
+from etl.settings import Settings
+from etl.streams import explain as explanation
+from etl.streams import maintenance
+from etl.streams.declared import Catalog, catalog, compiled
+from etl.streams.ledger import NAME, BatchRecord, StreamLedger, ledger_of
+from etl.streams.microbatch import Executor, MicroBatch
+from etl.streams.plan import Places
+
+CorrelationStep = Literal["micro_batch", "ingest", "correlate", "load", "report"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationSteps:
+    """The steps of all correlations on one executor."""
+
+    settings: Settings
+    dsn: str = field(repr=False)
+    executor: Executor
+    clock: Callable[[], datetime] = _now
+    checkpoint: Checkpoint = _nothing
+
+    def prepare(self) -> None:
+        """Bring Postgres to the newest schema. What a correlation needs is made when it first runs."""
+        postgres.migrate(self.dsn)
+
+    def run(self, step: CorrelationStep, run_id: str, batch: int | None, progress: Progress) -> dict[str, Any]:
+        """Run one step by its name, or all that lead to the tables in one go."""
+        if step == "micro_batch":
+            return self.micro_batch(run_id, progress)
+        if step == "ingest":
+            return self.ingest(run_id, progress)
+        if step == "report":
+            return self.report(batch)
+        if batch is None:
+            raise TerminalError(f"step {step} of correlations needs a batch")
+        return self.correlate(batch, progress) if step == "correlate" else self.load(batch, progress)
+
+    def ingest(self, run_id: str, progress: Progress) -> dict[str, Any]:
+        """Fix what the next batch reads, or find the one that is not loaded yet."""
+        with self._writing(run_id, progress) as run:
+            return summary(self._ingest(run, run_id), run.ledger)
+
+    def correlate(self, batch: int, progress: Progress) -> dict[str, Any]:
+        """Read, join, and decide; nothing when it is decided already."""
+        with self._writing(f"correlate {batch}", progress) as run:
+            return summary(self._correlate(run, batch), run.ledger)
+
+    def load(self, batch: int, progress: Progress) -> dict[str, Any]:
+        """Publish the results, then put the batch's files away."""
+        with self._writing(f"load {batch}", progress) as run:
+            return summary(self._load(run, batch), run.ledger)
+
+    def micro_batch(self, run_id: str, progress: Progress) -> dict[str, Any]:
+        """One micro-batch from landing to tables, under one lock."""
+        with self._writing(run_id, progress) as run:
+            record = self._ingest(run, run_id)
+            record = None if record is None else self._correlate(run, record.batch)
+            record = None if record is None else self._load(run, record.batch)
+            return summary(record, run.ledger)
+
+    def _ingest(self, run: MicroBatch, run_id: str) -> BatchRecord | None:
+        began = time.monotonic()
+        record = run.fix(run_id)
+        if record is None:
+            run.progress("nothing new has landed in any stream")
+        elif "ingest" not in record.seconds:
+            run.ledger.record_duration(record.batch, "ingest", time.monotonic() - began)
+        return record
+
+    def _correlate(self, run: MicroBatch, batch: int) -> BatchRecord | None:
+        began = time.monotonic()
+        record = run.correlate(batch)
+        if record is None:
+            run.progress(f"batch {batch} turned out to have nothing to read")
+            return None
+        if "correlate" not in record.seconds:
+            run.ledger.record_duration(batch, "correlate", time.monotonic() - began)
+        run.progress(f"batch {batch}: {sentence(record)}")
+        return record
+
+    def _load(self, run: MicroBatch, batch: int) -> BatchRecord:
+        began = time.monotonic()
+        fresh = run.ledger.get(batch).state != "loaded"
+        record = run.publish(batch)
+        if fresh:
+            run.ledger.record_duration(batch, "load", time.monotonic() - began)
+        run.progress(f"batch {batch} is loaded")
+        return record
+
+    # ── looking ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def report(self, batch: int | None) -> dict[str, Any]:
+        """Everything about one batch, by default the newest."""
+        with self._reading() as ledger:
+            record = ledger.last() if batch is None else ledger.get(batch)
+            return summary(record, ledger)
+
+    def history(self, limit: int = 20) -> list[dict[str, Any]]:
+        """The newest batches, oldest first."""
+        with self._reading() as ledger:
+            return [summary(record, ledger) for record in ledger.history(limit)]
+
+    def status(self) -> dict[str, Any]:
+        """What is declared, what has run, how it stands."""
+        with self._reading() as ledger:
+            return explanation.status(self.catalog(), ledger)
+
+    def explain(self, name: str) -> dict[str, Any]:
+        """The plan of one correlation: steps, routing, units, expected and measured cost."""
+        with self._reading() as ledger:
+            return explanation.explain(self.catalog(), name, ledger)
+
+    def check(self) -> tuple[PipelineFileError, ...]:
+        """What is wrong with the files of streams and correlations."""
+        return self.catalog().errors
+
+    def catalog(self) -> Catalog:
+        return catalog(self.settings)
+
+    # ── upkeep ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def maintain(self, keep: Keep, progress: Progress, tables: Tables | None = None) -> dict[str, Any]:
+        """One round of maintenance; `tables` is Delta's own, if there is a Spark for it."""
+        with self._writing("maintenance", progress) as run:
+            return maintenance.maintain(run, tables, keep, self.clock())
+
+    def reset(self, name: str, progress: Progress) -> None:
+        """Let a correlation start anew with the next batch: its state goes, its tables stay."""
+        with self._writing(f"reset {name}", progress) as run:
+            if run.ledger.oldest_unloaded() is not None:
+                raise TerminalError("a batch is open; run it to its end before a correlation is reset")
+            run.ledger.forget_correlation(name, run.writer.epoch)
+            progress(f"{name} starts anew with the next batch")
+
+    @contextmanager
+    def _reading(self) -> Iterator[StreamLedger]:
+        with postgres.connect(self.dsn, autocommit=True) as connection:
+            yield StreamLedger(connection)
+
+    @contextmanager
+    def _writing(self, holder: str, progress: Progress) -> Iterator[MicroBatch]:
+        declared = self.catalog()
+        for error in declared.errors:
+            progress(str(error))
+        with _file_lock(self.settings, NAME), pipeline_ledger.writing(self.dsn, NAME, holder) as writer:
+            yield MicroBatch(
+                catalog=declared,
+                places=Places.of(self.settings),
+                writer=writer,
+                ledger=ledger_of(writer),
+                dsn=self.dsn,
+                executor=self.executor,
+                clock=self.clock,
+                progress=progress,
+                limits=Limits(batch_bytes=self.settings.batch_bytes),
+                checkpoint=self.checkpoint,
+            )
+
+
+def summary(record: BatchRecord | None, ledger: StreamLedger) -> dict[str, Any]:
+    """A batch for people and programs: plain values."""
+    if record is None:
+        return {"batch": None}
+    moments = {name: getattr(record, name) for name in ("started_at", "decided_at", "loaded_at")}
+    told: dict[str, Any] = {
+        "batch": record.batch,
+        "run_id": record.run_id,
+        "state": record.state,
+        **{name: None if value is None else value.isoformat() for name, value in moments.items()},
+        "seconds": dict(ledger.get(record.batch).seconds),
+    }
+    if record.decision is None:
+        slices = [one for many in ledger.slices(record.batch).values() for one in many]
+        files = {(one.file.name, one.file.inode) for one in slices}
+        return {**told, "files": len(files), "bytes": sum(one.last - one.first for one in slices)}
+    return {**told, "streams": record.decision.streams, "correlations": record.decision.correlations}
+
+
+def sentence(record: BatchRecord) -> str:
+    """What a batch did, in one line."""
+    decided = record.decided
+    accepted = sum(one["accepted"] for one in decided.streams.values())
+    refused = sum(one["quarantined"] for one in decided.streams.values())
+    pairs = ", ".join(f"{name} {one['pairs']}" for name, one in decided.correlations.items())
+    return f"{accepted} tuples, {refused} quarantined; pairs: {pairs or 'no correlation is declared'}"
+
+
+def query_of(declared: Catalog, name: str) -> Any:
+    """The compiled query of a declared correlation."""
+    one = next(one for one in declared.correlations if one.name == name)
+    return compiled(one, declared.streams)

@@ -1,0 +1,162 @@
+"""Ended anywhere, damaged anywhere: the tables have every pair once, or there is a sentence and nothing is decided."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etl.pipeline.wire import WorkerFailed
+from etl.streams.in_process import InProcess
+from etl.streams.settle import TablesAhead
+from tests.support.correlate_histories import EPOCH
+from tests.support.stream_site import Ended, StreamSite
+
+Rows = list[dict[str, Any]]
+
+
+def at(seconds: float) -> dt.datetime:
+    return EPOCH + dt.timedelta(seconds=seconds)
+
+
+def make(tmp_path: Path, dsn: str, **options: Any) -> StreamSite:
+    site = StreamSite.under(tmp_path, dsn, InProcess())
+    wide = {"within": "30 seconds", "lateness": "5 seconds", **options}
+    site.declare("pairs", "select l.id as a, r.id as b from l join r on l.k = r.k", **wide)
+    site.declare("sums", "select l.k, count(*) as n from l join r on l.k = r.k group by l.k", **wide)
+    return site
+
+
+def land(site: StreamSite, batch: int) -> None:
+    """Pairs within the batch and with the one before, a late tuple and a broken line."""
+    left = [{"id": 100 * batch + i, "k": i % 3, "t": at(20 * batch + i)} for i in range(6)]
+    right: list[Any] = [{"id": 100 * batch + 50 + i, "k": i % 3, "t": at(20 * batch + i)} for i in range(6)]
+    late = {"id": 999, "k": 1, "t": at(-1000)}
+    site.land("l", str(batch), left)
+    site.land("r", str(batch), [*right, b"{", *([late] if batch else [])])
+
+
+def truth(batches: int) -> Counter[tuple[int, int]]:
+    left = [(100 * b + i, i % 3, 20 * b + i) for b in range(batches) for i in range(6)]
+    right = [(100 * b + 50 + i, i % 3, 20 * b + i) for b in range(batches) for i in range(6)]
+    return Counter((a, b) for a, k, s in left for b, j, t in right if k == j and abs(s - t) <= 30)
+
+
+def check(site: StreamSite, batches: int) -> None:
+    assert Counter((row["a"], row["b"]) for row in site.table("pairs").to_pylist()) == truth(batches)
+    expected = Counter(a % 100 % 3 for (a, _), n in truth(batches).items() for _ in range(n))
+    assert dict(site.rows("select k, n from correlation.sums")) == expected
+    assert site.table("pairs", "late").num_rows == batches - 1
+    assert site.quarantine("r").num_rows == batches
+
+
+CHECKPOINTS = [
+    "before input is fixed",
+    "after input is fixed",
+    "before the decision",
+    "after the decision",
+    "before late of correlations/pairs is published",
+    "after late of correlations/pairs is published",
+    "before results of correlations/pairs is published",
+    "after results of correlations/pairs is published",
+    "before quarantine of streams/r is published",
+    "after quarantine of streams/r is published",
+    "before the aggregates are loaded",
+    "after the aggregates are loaded",
+]
+
+
+def test_the_list_of_checkpoints_is_complete(tmp_path: Path, database: str) -> None:
+    site, seen = make(tmp_path, database), list[str]()
+    for batch in range(2):
+        land(site, batch)
+        site.watching(seen.append).run()
+    assert set(CHECKPOINTS) <= set(seen)
+    assert {name for name in seen if "correlations/sums" not in name} <= set(CHECKPOINTS)
+
+
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS)
+def test_a_run_that_ends_at_any_checkpoint_is_taken_up_and_every_pair_is_there_once(
+    tmp_path: Path, database: str, checkpoint: str
+) -> None:
+    site = make(tmp_path, database)
+    land(site, 0)
+    site.run()
+    land(site, 1)
+    with suppress(Ended):
+        site.ending(checkpoint).run()
+    site.restarted()
+    land(site, 2)  # it must not get into the batch that is taken up, and must come after it
+    while site.run()["batch"] is not None:
+        pass
+    check(site, 3)
+
+
+def test_a_step_that_is_repeated_changes_nothing(tmp_path: Path, database: str) -> None:
+    site = make(tmp_path, database)
+    for batch in range(2):
+        land(site, batch)
+        number = site.steps.run("ingest", "test", None, print)["batch"]
+        for step in ("ingest", "correlate", "correlate", "load", "correlate", "load", "report"):
+            told = site.steps.run(step, "test", number, print)  # type: ignore[arg-type]
+        assert told["state"] == "loaded"
+    check(site, 2)
+
+
+@pytest.mark.parametrize("what", ["segments", "state"])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone", "exchanged"])
+def test_a_damaged_file_is_a_sentence_and_never_a_wrong_pair(
+    tmp_path: Path, database: str, what: str, damage: str
+) -> None:
+    site = make(tmp_path, database, routing="hash")
+    for batch in range(2):
+        land(site, batch)
+        site.run()
+    folder = site.settings.warehouse / "correlations" / "_log" / what
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    whole = {path: path.read_bytes() for path in files}
+    for path, content in whole.items():
+        if damage == "flipped":
+            path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+        elif damage == "cut":
+            path.write_bytes(content[: len(content) // 2])
+        elif damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(whole[files[files.index(path) - 1]])
+    land(site, 2)
+    with pytest.raises(WorkerFailed, match=r"nothing was decided: restore the file"):
+        site.run()
+    for path, content in whole.items():
+        path.write_bytes(content)
+    assert site.run()["state"] == "loaded"
+    check(site, 3)
+
+
+def test_a_ledger_that_is_older_than_the_tables_is_refused(tmp_path: Path, database: str) -> None:
+    site = make(tmp_path, database)
+    for batch in range(2):
+        land(site, batch)
+        site.run()
+    site.execute("delete from etl.batch where batch = 2")
+    land(site, 2)
+    with pytest.raises(TablesAhead, match="restore Postgres and the warehouse from the same time"):
+        site.run()
+
+
+def test_tables_that_are_older_than_the_ledger_get_their_batches_again(tmp_path: Path, database: str) -> None:
+    site = make(tmp_path, database)
+    for batch in range(2):
+        land(site, batch)
+        site.run()
+    log = site.settings.warehouse / "correlations" / "pairs" / "results" / "_delta_log"
+    newest = sorted(log.glob("*.json"))[-1]
+    newest.unlink()
+    site.restarted()
+    land(site, 2)
+    site.run()
+    check(site, 3)
