@@ -2,6 +2,7 @@
 
     stack     up, down, doctor               master     publish, refresh, compact, status
     batches   run, status, audit, report     explain    why joins do what they do
+    quarantine  list, show, release, reject
     pipeline  check, list, show, new         console, database, options   what commands share
 
 `generate` and `demo` are commands of `etl.samples`, mounted here.
@@ -16,7 +17,7 @@ from typing import NoReturn
 
 import typer
 
-from etl.cli import batches, explain, master, pipeline, stack
+from etl.cli import batches, explain, master, pipeline, quarantine, stack
 from etl.cli.console import print_error
 from etl.errors import FrontstageError
 from etl.logs import structured
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.add_typer(samples.app, name="generate")
 app.add_typer(master.app, name="master")
 app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(quarantine.app, name="quarantine")
 for command in (
     samples.demo,
     stack.up,

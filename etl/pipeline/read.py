@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from etl.adapters.claims import lanes
-from etl.adapters.landing import Slice, SliceReader
+from etl.adapters.landing import Slice, SliceReader, is_release
 from etl.adapters.ledger import BacklogFile
 from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
@@ -26,7 +26,7 @@ from etl.ingest.events import Events, parse_events
 from etl.ingest.lines import LineReader, Lines
 from etl.ingest.parquet_rows import read_rows
 from etl.ingest.payload import payload_hash
-from etl.pipeline import wire
+from etl.pipeline import released, wire
 from etl.pipeline.plan import BACKLOG, BatchPlan
 from etl.pipeline.wire import Message
 from etl.validate.checks import Checks
@@ -40,9 +40,9 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
     for one in slices:
         source = SliceReader(plan.places.landing, one)
         lines = 0
-        for events in _events(plan, one, source):
+        for events, released_from in _events(plan, one, source):
             lines += len(events)
-            yield from _dealt(_landed(events, one, checks, stream), plan.routers)
+            yield from _dealt(_landed(events, released_from, one, checks, stream), plan.routers)
         yield wire.json_message(
             "slice",
             {"ordinal": one.ordinal, "digest": source.digest, "lines": lines, "changed": source.changed},
@@ -51,9 +51,17 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
         yield from _dealt(_waiting(plan, file), plan.routers)
 
 
-def _events(plan: BatchPlan, one: Slice, source: SliceReader) -> Iterator[Events]:
-    """The events of a slice, block by block."""
-    stream = plan.pipeline.stream
+def _events(plan: BatchPlan, one: Slice, source: SliceReader) -> Iterator[tuple[Events, pa.Array]]:
+    """The events of a slice, block by block, and the refused line that each was: NULL unless it was released."""
+    if is_release(one.file.name):
+        yield from released.read(b"".join(source.blocks()), plan.pipeline.stream)
+        return
+    for events in _own_events(plan.pipeline.stream, one, source):
+        yield events, pa.nulls(len(events), pa.string())
+
+
+def _own_events(stream: Stream, one: Slice, source: SliceReader) -> Iterator[Events]:
+    """The events of a slice in the pipeline's format."""
     if stream.source.format == "parquet":
         yield from _parquet_events(source, stream)
         return
@@ -81,7 +89,7 @@ def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
         yield from read_rows(pa.py_buffer(content), stream)
 
 
-def _landed(events: Events, one: Slice, checks: Checks, stream: Stream) -> pa.Table:
+def _landed(events: Events, released_from: pa.Array, one: Slice, checks: Checks, stream: Stream) -> pa.Table:
     """Events that have just landed, as they travel."""
     n = len(events)
     reasons = checks.add(events.batch, events.reasons)
@@ -100,6 +108,7 @@ def _landed(events: Events, one: Slice, checks: Checks, stream: Stream) -> pa.Ta
         pa.array(hi),
         pa.nulls(n, pa.string()),
         pa.nulls(n, TIMESTAMP),
+        released_from,
     ]
     return pa.Table.from_arrays(columns, schema=wire.wire_schema(stream))
 
@@ -109,6 +118,7 @@ def _waiting(plan: BatchPlan, file: BacklogFile) -> pa.Table:
     rows = pq.read_table(plan.places.tables / BACKLOG / file.path)
     n = rows.num_rows
     stream = plan.pipeline.stream
+    have = set(rows.column_names)
     columns = {
         wire.RAW: rows["raw"],
         wire.REASONS: pa.array([[]] * n, pa.list_(pa.string())),
@@ -121,9 +131,9 @@ def _waiting(plan: BatchPlan, file: BacklogFile) -> pa.Table:
         wire.KEY_HI: rows["key_hi"].combine_chunks().view(pa.uint64()),
         wire.WAITED_IN: pa.array([file.path], pa.string()).take(pa.array(np.zeros(n, np.int32))),
         wire.WAITING_SINCE: rows["decided_at"],
+        wire.RELEASED_FROM: rows["released_from"] if "released_from" in have else pa.nulls(n, pa.string()),
     }
     schema = wire.wire_schema(stream)
-    have = set(rows.column_names)
     arrays = [
         columns[field.name]
         if field.name in columns

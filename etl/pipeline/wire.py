@@ -28,6 +28,7 @@ TOLD_DDL = "kind string, name string, payload binary"
 RAW, REASONS, SOURCE, SLICE, LINE = "$raw", "$reasons", "$source", "$slice", "$line"
 LANDED, PAYLOAD, KEY_LO, KEY_HI = "$landed_at", "$payload", "$lo", "$hi"
 WAITED_IN, WAITING_SINCE = "$backlog", "$since"
+RELEASED_FROM = "$released"
 
 
 def wire_schema(stream: Stream) -> pa.Schema:
@@ -47,6 +48,7 @@ def wire_schema(stream: Stream) -> pa.Schema:
             (KEY_HI, pa.uint64()),
             (WAITED_IN, pa.string()),  # the backlog file an event waited in; NULL: it has just landed
             (WAITING_SINCE, TIMESTAMP),
+            (RELEASED_FROM, pa.string()),  # the refused line that a person sent in again; NULL: it came by itself
         ]
     )
 
