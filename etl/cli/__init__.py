@@ -1,7 +1,7 @@
 """The `frontstage` command: thin wiring from words to the parts that do the work.
 
     stack     up, down, doctor               master     publish, refresh, compact, status
-    batches   run, status, audit, report     explain    why joins do what they do
+    batches   run, status, audit, report     explain    why joins do what they do; explain_event
     quarantine  list, show, release, reject
     pipeline  check, list, show, new         console, database, options   what commands share
 
@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import typer
 
-from etl.cli import batches, explain, master, pipeline, quarantine, stack
+from etl.cli import batches, explain, explain_event, master, pipeline, quarantine, stack
 from etl.cli.console import print_error
 from etl.errors import FrontstageError
 from etl.logs import structured
@@ -45,6 +45,7 @@ for command in (
     batches.maintain,
     stack.doctor,
     explain.explain,
+    explain_event.explain_event,
 ):
     app.command()(command)
 

@@ -40,7 +40,7 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
     for one in slices:
         source = SliceReader(plan.places.landing, one)
         lines = 0
-        for events, released_from in _events(plan, one, source):
+        for events, released_from in events_of(stream, one, source):
             lines += len(events)
             yield from _dealt(_landed(events, released_from, one, checks, stream), plan.routers)
         yield wire.json_message(
@@ -51,12 +51,12 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
         yield from _dealt(_waiting(plan, file), plan.routers)
 
 
-def _events(plan: BatchPlan, one: Slice, source: SliceReader) -> Iterator[tuple[Events, pa.Array]]:
+def events_of(stream: Stream, one: Slice, source: SliceReader) -> Iterator[tuple[Events, pa.Array]]:
     """The events of a slice, block by block, and the refused line that each was: NULL unless it was released."""
     if is_release(one.file.name):
-        yield from released.read(b"".join(source.blocks()), plan.pipeline.stream)
+        yield from released.read(b"".join(source.blocks()), stream)
         return
-    for events in _own_events(plan.pipeline.stream, one, source):
+    for events in _own_events(stream, one, source):
         yield events, pa.nulls(len(events), pa.string())
 
 
