@@ -58,6 +58,7 @@ class Builder:
             schedule=self._schedule(),
             deadline=self._duration("deadline", document.deadline),
             grace=self._duration("grace", document.grace),
+            schema_drift=document.schema_drift,
         )
 
     @contextmanager

@@ -169,6 +169,9 @@ class Document(Table):
     schedule: str = Field("on_arrival", description="When batches run: " + ", ".join(SCHEDULES) + " or cron.")
     deadline: Duration = "30s"
     grace: Duration = "7d"
+    schema_drift: Literal["stop", "quarantine"] = Field(
+        "stop", description="When nearly all lines lack a required field: stop the run, or refuse the lines."
+    )
     sensitive: list[str] = Field(default_factory=list, description="Columns that reports and pages show masked.")
     stream: StreamTable
     rules: dict[

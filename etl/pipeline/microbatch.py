@@ -199,6 +199,7 @@ class MicroBatch:
     def _commit(
         self, began: BatchRecord, plan: BatchPlan, told: decisions.Told, masters: tuple[PinnedMaster, ...]
     ) -> None:
+        decisions.require_schema(told, self.resolved.pipeline, plan.batch)
         decision = decisions.decide(told, versions_of(masters))
         if decision.counts.lines != decision.counts.routed:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)

@@ -22,6 +22,7 @@ from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
 from etl.contract.types import TIMESTAMP
 from etl.ingest.csv_lines import split_header
+from etl.ingest.drift import Observed, observe
 from etl.ingest.events import Events, parse_events
 from etl.ingest.lines import LineReader, Lines
 from etl.ingest.parquet_rows import read_rows
@@ -39,13 +40,21 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
     checks = Checks.compile(plan.pipeline.rules, stream.schema, plan.now)
     for one in slices:
         source = SliceReader(plan.places.landing, one)
-        lines = 0
+        lines, seen = 0, Observed()
         for events, released_from in events_of(stream, one, source):
             lines += len(events)
+            if not is_release(one.file.name):  # what was refused before says nothing about what is sent now
+                seen += observe(events, stream.fields)
             yield from _dealt(_landed(events, released_from, one, checks, stream), plan.routers)
         yield wire.json_message(
             "slice",
-            {"ordinal": one.ordinal, "digest": source.digest, "lines": lines, "changed": source.changed},
+            {
+                "ordinal": one.ordinal,
+                "digest": source.digest,
+                "lines": lines,
+                "changed": source.changed,
+                "seen": seen.as_json(),
+            },
         )
     for file in backlog:
         yield from _dealt(_waiting(plan, file), plan.routers)
