@@ -551,4 +551,5 @@ def _consumed(row: Mapping[str, Any]) -> Consumed:
 def _record(row: dict[str, Any]) -> BatchRecord:
     decision = row.pop("decision")
     row.pop("counts")
+    row.pop("losses")
     return BatchRecord(**row, decision=None if decision is None else Decision.from_json(decision))

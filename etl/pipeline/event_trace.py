@@ -31,6 +31,7 @@ from etl.columnar.keys import U64
 from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 from etl.ingest.typed import DefaultInvalid, default_value
+from etl.pipeline.line_choice import POISON, LineChoice
 from etl.pipeline.masking import MASK
 from etl.pipeline.plan import BACKLOG, FACT, Places
 from etl.pipeline.quarantine import Quarantine, Selection
@@ -89,6 +90,7 @@ class Tracer:
         self._key = key_row(pipeline, self._given)
         lo, hi = lanes(event_keys(self._key, pipeline.stream))
         self._lanes: tuple[U64, U64] = (lo, hi)
+        self._deadly: dict[str, frozenset[int]] = {}
 
     def trace(self, now: datetime, *, raw: bool = True) -> EventTrace:
         """Follow the event; `raw` looks into the raw files, too."""
@@ -143,6 +145,8 @@ class Tracer:
 
     def _add_quarantine(self, found: EventTrace) -> None:
         quarantine = Quarantine(self._pipeline, self._places, self._ledger)
+        for line in quarantine.find(Selection(reason=POISON, open_only=False)):
+            self._deadly[line.source_file] = self._deadly.get(line.source_file, frozenset()) | {line.line}
         texts = tuple(str(self._key.column(name).cast(pa.string())[0]) for name in self._pipeline.stream.key)
         for line in quarantine.find(Selection(key=texts, open_only=False)):
             earlier = [str(one.id) for one in quarantine.history(line)]
@@ -216,12 +220,16 @@ class Tracer:
         path, one = found
         here = replace(one, file=replace(one.file, name=os.fsencode(path.name)))
         lo, hi = self._lanes
-        for events, _ in events_of(self._pipeline.stream, here, SliceReader(path.parent, here)):
+        for events, _ in events_of(self._pipeline.stream, here, SliceReader(path.parent, here), self._aside(here)):
             found_lo, found_hi = lanes(event_keys(events.batch, self._pipeline.stream))
             whole = np.ones(len(events), np.bool_)
             for name in self._pipeline.stream.key:
                 whole &= events.batch.column(name).is_valid().to_numpy(zero_copy_only=False)
             yield from events.line[whole & (found_lo == lo[0]) & (found_hi == hi[0])].tolist()
+
+    def _aside(self, one: Slice) -> LineChoice:
+        """Lines that tasks did not survive are not looked into here, either."""
+        return LineChoice(poison={one.ordinal: self._deadly[one.file.label]} if one.file.label in self._deadly else {})
 
 
 def key_row(pipeline: Pipeline, given: Sequence[str]) -> pa.RecordBatch:

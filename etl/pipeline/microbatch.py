@@ -25,12 +25,13 @@ from etl.adapters.delta_log import DeltaLog
 from etl.adapters.great_expectations import Audit
 from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
+from etl.adapters.losses import LossBook
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import LinesDoNotAddUp, Progress
 from etl.pipeline import decision as decisions
-from etl.pipeline import publishing, recover
+from etl.pipeline import isolate, publishing, recover
 from etl.pipeline.dimensions import Dimensions
 from etl.pipeline.engine import Engine
 from etl.pipeline.plan import FACT, BatchPlan, Places
@@ -162,7 +163,7 @@ class MicroBatch:
                 if not slices and not plan.backlog:
                     self.ledger.abandon(batch)
                     return False
-                told = decisions.gather(self.executor.run(plan))
+                told = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
                 if not told.changed:
                     self._commit(began, plan, told, masters)
                     self.engine.learn_later(masters, told.notes, time.perf_counter() - started_s, pins.pop_all())

@@ -28,6 +28,7 @@ from etl.ingest.lines import LineReader, Lines
 from etl.ingest.parquet_rows import read_rows
 from etl.ingest.payload import payload_hash
 from etl.pipeline import released, wire
+from etl.pipeline.line_choice import LineChoice, poison_events
 from etl.pipeline.plan import BACKLOG, BatchPlan
 from etl.pipeline.wire import Message
 from etl.validate.checks import Checks
@@ -41,7 +42,7 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
     for one in slices:
         source = SliceReader(plan.places.landing, one)
         lines, seen = 0, Observed()
-        for events, released_from in events_of(stream, one, source):
+        for events, released_from in events_of(stream, one, source, plan.lines):
             lines += len(events)
             if not is_release(one.file.name):  # what was refused before says nothing about what is sent now
                 seen += observe(events, stream.fields)
@@ -60,16 +61,16 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
         yield from _dealt(_waiting(plan, file), plan.routers)
 
 
-def events_of(stream: Stream, one: Slice, source: SliceReader) -> Iterator[tuple[Events, pa.Array]]:
+def events_of(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice) -> Iterator[tuple[Events, pa.Array]]:
     """The events of a slice, block by block, and the refused line that each was: NULL unless it was released."""
     if is_release(one.file.name):
-        yield from released.read(b"".join(source.blocks()), stream)
+        yield from released.read(b"".join(source.blocks()), stream, one.ordinal, choice)
         return
-    for events in _own_events(stream, one, source):
+    for events in _own_events(stream, one, source, choice):
         yield events, pa.nulls(len(events), pa.string())
 
 
-def _own_events(stream: Stream, one: Slice, source: SliceReader) -> Iterator[Events]:
+def _own_events(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice) -> Iterator[Events]:
     """The events of a slice in the pipeline's format."""
     if stream.source.format == "parquet":
         yield from _parquet_events(source, stream)
@@ -80,8 +81,11 @@ def _own_events(stream: Stream, one: Slice, source: SliceReader) -> Iterator[Eve
         if at_header and len(lines):
             header, lines = split_header(lines)
             at_header = False
-        if len(lines):
-            yield parse_events(lines, stream, header)
+        kept, aside = choice.split(one.ordinal, lines)
+        if len(kept):
+            yield parse_events(kept, stream, header)
+        if aside is not None and len(aside):
+            yield poison_events(aside, stream)
 
 
 def _lines(source: SliceReader) -> Iterator[Lines]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,6 +23,9 @@ from etl.contract.model import Stream
 from etl.ingest.events import Events, parse_events
 from etl.ingest.lines import LONGEST_LINE, Lines
 from etl.ingest.texts import read_only
+from etl.pipeline.line_choice import LineChoice, poison_events
+
+_EVERY = LineChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +63,33 @@ def _decoded(line: bytes) -> ReleasedLine:
         return ReleasedLine(None, line[:LONGEST_LINE])
 
 
-def read(content: bytes, stream: Stream) -> Iterator[tuple[Events, pa.Array]]:
-    """The events of a file, and the refused line that each was."""
+def read(
+    content: bytes, stream: Stream, ordinal: int = 0, choice: LineChoice = _EVERY
+) -> Iterator[tuple[Events, pa.Array]]:
+    """The events of a file, or of a slice of one, and the refused line that each was."""
     for header, numbered in groupby(decode(content), key=lambda one: one[1].header):
-        chosen = list(numbered)
-        events = parse_events(_lines(chosen), _as_text(stream), (header or "").encode())
-        origins = [None if line.origin is None else str(line.origin) for _, line in chosen]
-        yield events, pa.array(origins, pa.string())
+        found = dict(numbered)
+        kept, aside = choice.split(ordinal, _lines(found))
+        if len(kept):
+            events = parse_events(kept, _as_text(stream), (header or "").encode())
+            yield events, _origins(events, found)
+        if aside is not None and len(aside):
+            events = poison_events(aside, stream)
+            yield events, _origins(events, found)
 
 
-def _lines(numbered: list[tuple[int, ReleasedLine]]) -> Lines:
-    raws = [line.raw for _, line in numbered]
+def _origins(events: Events, lines: Mapping[int, ReleasedLine]) -> pa.Array:
+    origins = [lines[number].origin for number in events.line.tolist()]
+    return pa.array([None if origin is None else str(origin) for origin in origins], pa.string())
+
+
+def _lines(numbered: Mapping[int, ReleasedLine]) -> Lines:
+    raws = [line.raw for line in numbered.values()]
     end = np.cumsum([len(raw) + 1 for raw in raws], dtype=np.int32) - np.int32(1)
     start = end - np.array([len(raw) for raw in raws], np.int32)
     data = read_only(np.frombuffer(b"\n".join(raws) + b"\n", np.uint8))
     too_long = np.array([len(raw) > LONGEST_LINE for raw in raws], np.bool_)
-    return Lines(data, start, end, np.array([number for number, _ in numbered], np.int64), too_long)
+    return Lines(data, start, end, np.array(list(numbered), np.int64), too_long)
 
 
 def _as_text(stream: Stream) -> Stream:
