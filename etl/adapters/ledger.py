@@ -261,6 +261,11 @@ class Ledger(Statements):
         query = "select * from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s order by ordinal"
         return tuple(_slice(row) for row in self._all(query, {"batch": batch}))
 
+    def all_slices(self) -> list[tuple[int, Slice]]:
+        """What every batch that is remembered has read, in the order of reading, with the batch."""
+        query = "select * from etl.input_slice where pipeline = %(pipeline)s order by batch, ordinal"
+        return [(row["batch"], _slice(row)) for row in self._all(query)]
+
     def consumed(self, names: Sequence[bytes]) -> dict[bytes, Consumed]:
         """What batches have read of files with these names that are still where they landed."""
         rows = self._all(postgres.statement("input_consumed"), {"names": list(names)})
@@ -522,4 +527,5 @@ def _consumed(row: Mapping[str, Any]) -> Consumed:
 def _record(row: dict[str, Any]) -> BatchRecord:
     decision = row.pop("decision")
     row.pop("counts")
+    row.pop("losses")
     return BatchRecord(**row, decision=None if decision is None else Decision.from_json(decision))

@@ -121,6 +121,7 @@ class Builder(StreamBuilder):
             deadline=self.duration("deadline", document.deadline),
             shedding=document.shedding,
             grace=self.duration("grace", document.grace),
+            schema_drift=document.schema_drift,
         )
 
     def _masters(self) -> Iterator[Master]:

@@ -175,6 +175,9 @@ class Document(Table):
         "dearest events, keep the first and defer the others, or take as long as it takes.",
     )
     grace: Duration = "7d"
+    schema_drift: Literal["stop", "quarantine"] = Field(
+        "stop", description="When nearly all lines lack a required field: stop the run, or refuse the lines."
+    )
     sensitive: list[str] = Field(default_factory=list, description="Columns that reports and pages show masked.")
     stream: StreamTable
     rules: dict[

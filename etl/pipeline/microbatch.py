@@ -25,11 +25,12 @@ from etl.adapters.delta_log import DeltaLog
 from etl.adapters.great_expectations import Audit
 from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
+from etl.adapters.losses import LossBook
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import LinesDoNotAddUp, Progress
-from etl.pipeline import deadline, publishing, recover
+from etl.pipeline import deadline, isolate, publishing, recover, waiting
 from etl.pipeline import decision as decisions
 from etl.pipeline.deadline import Control
 from etl.pipeline.dimensions import Dimensions
@@ -160,10 +161,9 @@ class MicroBatch:
         files = self.ledger.backlog_files()
         if not files:
             return ()
-        last = self.ledger.last_decided()
-        changed = last is None or last.master_versions != versions_of(masters)
         patience = now - self.resolved.pipeline.grace
-        waited = [file for file in files if file.cause == "master" and (changed or file.since < patience)]
+        hopeful = waiting.may_go_on(files, self.places, tuple(masters), self.ledger.last_decided())
+        waited = [file for file in files if file.cause == "master" and (file.since < patience or file.path in hopeful)]
         return (*waited, *deadline.oldest((file for file in files if file.cause == "time"), reload))
 
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
@@ -181,7 +181,7 @@ class MicroBatch:
                 if not slices and not plan.backlog:
                     self.ledger.abandon(batch)
                     return False
-                told = decisions.gather(self.executor.run(plan))
+                told = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
                 if not told.changed:
                     self._commit(began, plan, told, masters)
                     self.engine.learn_later(masters, told.notes, time.perf_counter() - started_s, pins.pop_all())
@@ -217,6 +217,7 @@ class MicroBatch:
     def _commit(
         self, began: BatchRecord, plan: BatchPlan, told: decisions.Told, masters: tuple[PinnedMaster, ...]
     ) -> None:
+        decisions.require_schema(told, self.resolved.pipeline, plan.batch)
         decision = decisions.decide(told, versions_of(masters))
         if decision.counts.lines != decision.counts.routed:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
@@ -225,6 +226,7 @@ class MicroBatch:
         recover.write_note(self.places, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
+        waiting.remember(self.places, plan.batch, masters)
         self.checkpoint("after the decision")
         joins = {name: {**notes.as_json(), "tasks": plan.routers} for name, notes in told.notes.items()}
         self.ledger.record_joins(plan.batch, joins)

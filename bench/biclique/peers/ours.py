@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from etl.spark.correlate import SparkCorrelations
-from etl.streams.steps import CorrelationSteps
 
 from bench.biclique.peers.data import CONDITIONS, WINDOW_S, Kind, Step
 from etl import settings as configuration
 from etl.settings import PROJECT, Settings
+from etl.spark.correlate import SparkCorrelations
 from etl.spark.session import spark_session
 from etl.stack.postgres import embedded_postgres
+from etl.streams.steps import CorrelationSteps
 
 _STREAM = """
 name = "{side}"
