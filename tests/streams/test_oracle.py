@@ -177,3 +177,17 @@ def test_units_come_and_go_in_the_middle_and_no_pair_is_lost_or_doubled(site: St
     window = WINDOWS["sliding" if within else "full history"][2]
     assert found(site, "small") == nested_loop(left, right, CONDITIONS["equality"][1], window)
     assert any(event["added"] for event in events), "units were added"
+
+
+def test_a_stream_may_meet_itself(site: StreamSite) -> None:
+    site.declare("twins", "select a.id as a, b.id as b from l a join l b on a.k = b.k and a.id < b.id", within="4s")
+    site.declare("selves", "select a.id as a, b.id as b from l a join l b on a.k = b.k", units=3, routing="hash")
+    past = history(5, 4, "l", most=30)
+    for number, batch in enumerate(past.batches):
+        land(site, number, batch)
+        site.run()
+    rows = [row for batch in on_time(past, 0) for row in batch["l"]]
+    equal, sliding = CONDITIONS["equality"][1], WINDOWS["sliding"][2]
+    twins = nested_loop(rows, rows, lambda a, b: equal(a, b) and a["id"] < b["id"], sliding)
+    assert found(site, "twins") == twins
+    assert found(site, "selves") == nested_loop(rows, rows, equal, lambda _: True)

@@ -3,7 +3,7 @@
     data         two streams as Parquet: files that fill a window, then the batches that are timed
     contender    what every system must do with a batch, and how the pairs of all of them are compared
     spark_join   Structured Streaming's own join, state in RocksDB                      equality
-    spark_window every batch joined with the window's rows, bands by bins               equality and band
+    spark_window every batch joined with the window's rows, as written or by bins       equality and band
     native       DuckDB over the window's rows, the reference                           equality and band
     ours         correlations on Spark, log, ledger and Delta included                  equality and band
     figure       all of them, one process each, one run; ratios and aims

@@ -18,6 +18,7 @@ from bench.biclique.workload import FOLDER
 CONTENDERS = {
     "duckdb": ("native", "DuckDB"), "spark-join": ("spark_join", "SparkJoin"),
     "spark-join-v4": ("spark_join", "SparkJoinV4"), "spark-window": ("spark_window", "SparkWindow"),
+    "spark-bins": ("spark_window", "SparkBins"),
     "ours": ("ours", "Ours"),
 }  # fmt: skip
 

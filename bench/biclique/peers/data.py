@@ -26,6 +26,8 @@ SIDES = ("r", "s")
 START_US = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1_000_000
 WINDOW_S = 600
 FILLS = 10
+STEP_IDS = 10_000_000  # ids of one step: an id says which step brought it
+FIRST_TIMED_ID = FILLS * STEP_IDS
 CONDITIONS: dict[Kind, str] = {"equality": "r.k = s.k", "band": "abs(r.v - s.v) <= 1"}
 SCHEMA = pa.schema(
     {"id": pa.int64(), "k": pa.int64(), "v": pa.int64(), "note": pa.string(), "t": pa.timestamp("us", "UTC")}
@@ -87,7 +89,7 @@ def make(plan: Plan, folder: Path) -> list[Step]:
 def _tuples(plan: Plan, number: int, which: int, count: int, begin: int, end: int) -> pa.Table:
     random = np.random.default_rng([plan.stored, number, which])
     keys = plan.stored // 2
-    ids = np.arange(count, dtype=np.int64) + number * 10_000_000
+    ids = np.arange(count, dtype=np.int64) + number * STEP_IDS
     columns = {
         "id": pa.array(ids),
         "k": pa.array(random.integers(0, keys, count)),

@@ -31,9 +31,10 @@ class DuckDB:
     def run(self, step: Step) -> None:
         for side, file in step.files.items():
             self._sql(f"create or replace temp table {side}_new as select {_COLUMNS} from read_parquet('{file}')")
-        meetings = (("r_new", "s_window"), ("r_window", "s_new"), ("r_new", "s_new"))
-        every = " union all ".join(self._joined(r, s) for r, s in meetings)
-        self._sql(f"copy ({every}) to '{self._results / step.name}.parquet'")
+        if step.timed:
+            meetings = (("r_new", "s_window"), ("r_window", "s_new"), ("r_new", "s_new"))
+            every = " union all ".join(self._joined(r, s) for r, s in meetings)
+            self._sql(f"copy ({every}) to '{self._results / step.name}.parquet'")
         for side in step.files:
             self._sql(f"insert into {side}_window select * from {side}_new")
             horizon = f"make_timestamp({step.end_us - WINDOW_S * 1_000_000})"
@@ -52,6 +53,9 @@ class DuckDB:
 
     def _sql(self, text: str) -> None:
         self._connection.execute(text)
+
+    def stop(self) -> None:
+        self._connection.interrupt()
 
     def pairs(self) -> Iterable[pa.Table]:
         return parquet(self._results)

@@ -51,8 +51,8 @@ class Ours:
         self._settings = declared(kind, home)
         self._open = ExitStack()
         dsn = self._open.enter_context(embedded_postgres(self._settings))
-        spark = self._open.enter_context(spark_session(self._settings))
-        self._steps = CorrelationSteps(self._settings, dsn, SparkCorrelations(spark))
+        self._spark = self._open.enter_context(spark_session(self._settings))
+        self._steps = CorrelationSteps(self._settings, dsn, SparkCorrelations(self._spark))
         self._steps.prepare()
 
     def run(self, step: Step) -> None:
@@ -61,6 +61,9 @@ class Ours:
             folder.mkdir(parents=True, exist_ok=True)
             os.link(file, folder / file.name)
         self._steps.run("micro_batch", step.name, None, lambda _line: None)
+
+    def stop(self) -> None:
+        self._spark.sparkContext.cancelAllJobs()
 
     def pairs(self) -> Iterable[pa.Table]:
         table = DeltaTable(self._settings.warehouse / "correlations" / "pairs" / "results")

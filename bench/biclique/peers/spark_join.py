@@ -69,12 +69,12 @@ class SparkJoin:
             landed.with_name(f".{landed.name}").rename(landed)
         self._query.processAllAvailable()
 
+    def stop(self) -> None:
+        self._query.stop()
+        self._spark.sparkContext.cancelAllJobs()
+
     def pairs(self) -> Iterable[pa.Table]:
         return parquet(self._results)
-
-    def batches(self) -> int:
-        """Micro-batches that had data."""
-        return sum(1 for one in self._query.recentProgress if one["numInputRows"])
 
     def close(self) -> None:
         self._query.stop()

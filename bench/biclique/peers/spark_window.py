@@ -1,8 +1,9 @@
 """What a user writes on Spark when there is no equality: every micro-batch joined with the window's rows.
 
 The window is Parquet files of either stream; a batch reads those that may still be met. The batch's rows are broadcast,
-so the window is not shuffled. Bands are joined by bins as wide as the band, the way range joins are done by hand (and
-by engines that have them): without bins Spark compares every row with every other.
+so the window is not shuffled. `SparkWindow` joins on the condition as it is written; for a band Spark then compares
+every row with every other. `SparkBins` is what an expert writes instead: both sides get bins as wide as the band, each
+row of the batch lies in three of them, and bins are joined by equality.
 """
 
 from __future__ import annotations
@@ -22,23 +23,24 @@ _WITHIN = f"r.t between s.t - interval {WINDOW_S} seconds and s.t + interval {WI
 
 
 class SparkWindow:
-    def __init__(self, kind: Kind, home: Path) -> None:
-        self._kind, self._results = kind, home / "pairs"
+    def __init__(self, kind: Kind, home: Path, *, bins: bool = False) -> None:
+        self._kind, self._bins, self._results = kind, bins, home / "pairs"
         self._spark = spark_session(home, {"spark.sql.autoBroadcastJoinThreshold": str(256 * 2**20)})
         self._window: list[Step] = []
 
     def run(self, step: Step) -> None:
-        new = {side: self._read([file]) for side, file in step.files.items()}
-        parts = [self._joined(new["r"], new["s"], small="r")]
-        if self._window:
-            old = {side: self._read([one.files[side] for one in self._window]) for side in step.files}
-            parts += [self._joined(new["r"], old["s"], small="r"), self._joined(old["r"], new["s"], small="s")]
-        pairs = parts[0]
-        for part in parts[1:]:
-            pairs = pairs.unionByName(part)
-        pairs.write.mode("append").parquet(str(self._results))
+        if step.timed:
+            self._join(step)
         horizon = step.end_us - WINDOW_S * 1_000_000
         self._window = [one for one in [*self._window, step] if one.end_us > horizon]
+
+    def _join(self, step: Step) -> None:
+        new = {side: self._read([file]) for side, file in step.files.items()}
+        old = {side: self._read([one.files[side] for one in self._window]) for side in step.files}
+        pairs = self._joined(new["r"], new["s"], small="r")
+        pairs = pairs.unionByName(self._joined(new["r"], old["s"], small="r"))
+        pairs = pairs.unionByName(self._joined(old["r"], new["s"], small="s"))
+        pairs.write.mode("append").parquet(str(self._results))
 
     def _read(self, files: list[Path]) -> DataFrame:
         return self._spark.read.parquet(*map(str, files))
@@ -46,7 +48,7 @@ class SparkWindow:
     def _joined(self, r: DataFrame, s: DataFrame, small: str) -> DataFrame:
         tables, large = {"r": r, "s": s}, "s" if small == "r" else "r"
         condition = CONDITIONS[self._kind]
-        if self._kind == "band":
+        if self._bins:
             bins = F.explode(F.array(*(F.floor(F.col("v") / 3) + offset for offset in (-1, 0, 1))))
             tables[small] = tables[small].withColumn("bin", bins)
             tables[large] = tables[large].withColumn("bin", F.floor(F.col("v") / 3))
@@ -55,8 +57,17 @@ class SparkWindow:
         joined = tables["r"].alias("r").join(tables["s"].alias("s"), F.expr(f"{condition} and {_WITHIN}"))
         return joined.selectExpr("r.id as r_id", "s.id as s_id", "r.note as r_note", "s.note as s_note")
 
+    def stop(self) -> None:
+        self._spark.sparkContext.cancelAllJobs()
+
     def pairs(self) -> Iterable[pa.Table]:
         return parquet(self._results)
 
     def close(self) -> None:
         self._spark.stop()
+
+
+class SparkBins(SparkWindow):
+    def __init__(self, kind: Kind, home: Path) -> None:
+        assert kind == "band", "equalities need no bins"
+        super().__init__(kind, home, bins=True)
