@@ -24,7 +24,7 @@ from etl.errors import Busy, TerminalError
 from etl.model import Operation, Progress
 from etl.pipeline import maintenance, reporting
 from etl.pipeline.maintenance import Keep, Tables
-from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, _nothing
+from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, no_fault
 from etl.pipeline.prepare import Prepared, Preparer, audit_of
 from etl.settings import Settings
 
@@ -41,7 +41,7 @@ class Steps:
     dsn: str = field(repr=False)
     executor: Executor
     clock: Callable[[], datetime] = _now
-    checkpoint: Checkpoint = _nothing
+    checkpoint: Checkpoint = no_fault
 
     def prepare(self) -> None:
         """Bring Postgres to the newest schema. What a pipeline needs is made when it first runs."""
@@ -151,7 +151,7 @@ class Steps:
     def _writing(self, pipeline: str, holder: str, progress: Progress) -> Iterator[MicroBatch]:
         preparer = Preparer(self.settings, self.dsn)
         declared = preparer.declared(pipeline)
-        with _file_lock(self.settings, pipeline), ledger.writing(self.dsn, pipeline, holder) as writer:
+        with file_lock(self.settings, pipeline), ledger.writing(self.dsn, pipeline, holder) as writer:
             yield self._batch(preparer.prepare(declared, writer, self.clock(), progress), writer, progress)
 
     def _batch(self, prepared: Prepared, writer: Writer, progress: Progress) -> MicroBatch:
@@ -173,7 +173,7 @@ class Steps:
 
 
 @contextmanager
-def _file_lock(settings: Settings, pipeline: str) -> Iterator[None]:
+def file_lock(settings: Settings, pipeline: str) -> Iterator[None]:
     """A second lock beside a local root: two ledgers must never write one warehouse."""
     folder = settings.warehouse / pipeline
     folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ import struct
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,11 +73,6 @@ class FileStore:
     def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
         """What is in a file, mapped and found whole. It stays open for later batches of this process."""
         return _OPEN.get(self, name, parse)
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Let go of files that nobody will ask for again."""
-        for name in names:
-            _OPEN.drop(self, name)
 
     def names(self, folder: str) -> Iterator[tuple[str, float]]:
         """The files under a folder, with the time each was written."""
@@ -195,9 +190,6 @@ class OpenFiles:
             if len(self._known) <= _MOST_OPEN and self._known[oldest].used_s > unused_since:
                 return
             del self._known[oldest]
-
-    def drop(self, store: FileStore, name: str) -> None:
-        self._known.pop((store.root, name), None)
 
     def clear(self) -> None:
         self._known.clear()
