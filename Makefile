@@ -13,11 +13,15 @@ compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-pl
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: setup ## See it work: start everything, run 200,000 orders through Airflow, show the result, stop everything
 	@exec $(frontstage) demo $(ARGS)
+
+.PHONY: demo-correlations
+demo-correlations: setup ## See streams meet streams: orders, payments, shipments through Airflow, held against the raw files
+	@exec $(frontstage) demo-correlations $(ARGS)
 
 .PHONY: up
 up: setup ## Start the stack with a live order stream and print the address and login
@@ -39,7 +43,7 @@ test: ## Run all tests (ARGS="-k word" for some)
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick
-	@exec $(python) -m pytest -m "$(not_fast)" $(ARGS)
+	@exec $(python) -m pytest -n auto --dist loadfile -m "$(not_fast)" $(ARGS)
 
 .PHONY: check
 check: setup ## Lint, formatting, types, import contracts
@@ -79,7 +83,7 @@ bench-pages: setup ## Measure what publishing, refreshing and reading ten millio
 	@exec $(python) -m bench.page
 
 .PHONY: bench-biclique
-bench-biclique: setup ## Regenerate the join-biclique's figures in counters, units simulated in one process
+bench-biclique: setup ## Regenerate the join-biclique's figures and compare with Spark's joins and DuckDB (at most 25 minutes)
 	@exec $(python) -m bench.biclique $(ARGS)
 
 .PHONY: bench-adhoc

@@ -1,4 +1,4 @@
-"""`python -m bench.biclique`: regenerates figures in counters, one line per figure as it goes.
+"""`python -m bench.biclique`: regenerates figures in counters, compares with peers, one line per figure as it goes.
 
 --only 6a,11   some figures; the others keep their last results
 --scale 0.1    TPC-H scale factor
@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 
 from bench import plots
-from bench.biclique import bandwidth, elastic, kernel, memory, skew, work
+from bench.biclique import bandwidth, elastic, kernel, memory, page, skew, work
+from bench.biclique.peers import figure as peers
 from bench.biclique.result import Figure, store
 from bench.measured import RESULTS, progress
 
@@ -19,6 +20,7 @@ FIGURES: dict[str, Callable[[float], Figure]] = {
     "6a": memory.consumption, "6b": memory.windows, "7": work.along, "8": work.volumes, "9": work.latency,
     "10": memory.scalability, "11": bandwidth.sent, "12": elastic.following, "14": bandwidth.views,
     "T4": memory.largest_window, "SGR": memory.gain, "skew": skew.balance, "kernel": kernel.speed,
+    "peers": peers.compared,
 }  # fmt: skip
 
 
@@ -39,8 +41,9 @@ def main(arguments: list[str] | None = None) -> None:
         began = time.perf_counter()
         figure = FIGURES[name](options.scale)
         seconds = round(time.perf_counter() - began, 1)
-        store([figure], {name: seconds})
+        whole = store([figure], {name: seconds})
         plots.draw(f"biclique-{name}", [figure.drawn()], RESULTS)
+        page.write(whole)
         missed = [aim.name for aim in figure.aims if not aim.met]
         progress(f"{name:6} {figure.title} ({seconds:.0f} s){'; MISSED: ' + ', '.join(missed) if missed else ''}")
 

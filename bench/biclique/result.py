@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.measured import RESULTS, keep, machine
 
 FILE = RESULTS / "biclique.json"
 Row = dict[str, Any]
+_SIMULATED = (
+    "units of all figures but `peers` are simulated in one process; `kernel` rows are measured in CPU seconds, "
+    "`peers` rows by the clock, through Spark"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,12 @@ class Figure:
     paper: dict[str, float] = field(default_factory=dict)
     reason: str = ""
     aims: tuple[Aim, ...] = ()
+    details: dict[tuple[str, Any], Row] = field(default_factory=dict)  # more about the point (series, x)
+    unit: Literal["cost", "time"] = "cost"
 
     def rows(self) -> list[Row]:
         return [
-            {"figure": self.figure, "series": name, "x": x, "y": round(y, 6)}
+            {"figure": self.figure, "series": name, "x": x, "y": round(y, 6), **self.details.get((name, x), {})}
             for name, points in self.series.items()
             for x, y in points
         ]
@@ -55,7 +61,7 @@ class Figure:
         series = [
             {"name": name, "points": [{"x": x, "y": y} for x, y in points]} for name, points in self.series.items()
         ]
-        return {"title": self.title, "unit": "cost", "x": self.x, "y": self.y, "series": series}
+        return {"title": self.title, "unit": self.unit, "x": self.x, "y": self.y, "series": series}
 
 
 def store(figures: list[Figure], seconds: dict[str, float], file: Path = FILE) -> Row:
@@ -67,7 +73,7 @@ def store(figures: list[Figure], seconds: dict[str, float], file: Path = FILE) -
                for one in figures]  # fmt: skip
     whole = {
         "machine": machine(),
-        "simulated": "units of all figures are simulated in one process; `kernel` rows are measured in CPU seconds",
+        "simulated": _SIMULATED,
         "seconds": {**before.get("seconds", {}), **seconds},
         "rows": [row for row in before.get("rows", []) if row["figure"] not in names]
         + [row for figure in figures for row in figure.rows()],

@@ -15,19 +15,30 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from etl.contract.model import Pipeline
 from etl.errors import FrontstageError
-from etl.pipeline.arrival import Arrival, Mark, WatchedMaster
+from etl.pipeline.arrival import Arrival, Look, Mark, WatchedMaster
 
 _AGAIN_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 15.0, 60.0
 
 log = structlog.get_logger("arrival")
+
+
+class Watched(Protocol):
+    """What the trigger looks at. Two listings that are equal need no second look."""
+
+    @property
+    def pipeline(self) -> str: ...
+
+    def listing(self) -> tuple[Any, ...]: ...
+
+    def look(self, listing: Any, now: datetime) -> Look: ...
 
 
 @dataclass(slots=True)
@@ -98,7 +109,7 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
                 ask_at = loop.time() + _AGAIN_S
             await asyncio.sleep(self.arguments["poll_s"])
 
-    def _arrival(self) -> Arrival:
+    def _arrival(self) -> Watched:
         from etl.settings import load
         from etl.stack import postgres
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from etl import settings as configuration
-from etl.cli.console import Console
+from etl.cli.console import Console, printable
 from etl.cli.database import existing_database, migrated_database
 from etl.cli.options import Json
 from etl.errors import TerminalError
@@ -90,6 +90,10 @@ def _show(console: Console, name: str, totals: dict[str, int], records: list[Any
         for r in records if r.decision is not None
     ]  # fmt: skip
     console.table(f"{name}: batches", columns, rows)
+    added = {field: r.batch for r in records if r.decision is not None for field in r.counts.added_fields}
+    if added:
+        fields = ", ".join(f"{printable(field)} (last in batch {batch})" for field, batch in added.items())
+        typer.echo(f"{name}: not declared, kept in extra: {fields}")
 
 
 def _batch_json(record: Any) -> dict[str, Any]:

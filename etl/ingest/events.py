@@ -22,12 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from etl.columnar.labels import label_lists
 from etl.contract.model import Field, Stream
 from etl.ingest import csv_lines, json_lines
 from etl.ingest.kernels.spans import Mask
-from etl.ingest.lines import Lines
+from etl.ingest.lines import LONGEST_LINE, Lines
+from etl.ingest.render import as_json
 from etl.ingest.texts import Parsed
 from etl.ingest.typed import Column, column
 
@@ -42,12 +44,24 @@ class Events:
     """Typed events, one row per line that was read."""
 
     batch: pa.RecordBatch  # declared fields in declared order, then `extra`
-    raw: pa.Array  # binary: what was read
+    original: pa.Array | pa.RecordBatch | pa.Table  # what was read: the bytes of lines, or rows
     line: npt.NDArray[np.int64]
     reasons: pa.ListArray  # of strings: empty when the event is clean
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
+
+    @property
+    def raw(self) -> pa.Array:
+        """What was read, as bytes. Rows are rendered as JSON only when asked for: it costs more than reading them."""
+        if isinstance(self.original, pa.Array):
+            return self.original
+        return pc.binary_slice(as_json(self.original, nulls=True).cast(pa.binary()), 0, LONGEST_LINE)
+
+    def filter(self, mask: Mask) -> Events:
+        """Some of the events."""
+        some = pa.array(mask)
+        return Events(self.batch.filter(some), self.original.filter(some), self.line[mask], self.reasons.filter(some))
 
 
 def reason_names(fields: Iterable[Field]) -> tuple[str, ...]:
@@ -75,7 +89,7 @@ def from_columns(
     extra: pa.Array,
     fields: Sequence[Field],
     broken: Sequence[tuple[str, Mask]],
-    raw: pa.Array,
+    original: pa.Array | pa.RecordBatch | pa.Table,
     line: npt.NDArray[np.int64],
 ) -> Events:
     """Put typed columns together, and their reasons."""
@@ -85,7 +99,7 @@ def from_columns(
     reasons = label_lists([*broken, *_field_reasons(columns, fields, readable)], len(line))
     schema = pa.schema([*(pa.field(field.name, field.type) for field in fields), pa.field(EXTRA, pa.string())])
     batch = pa.RecordBatch.from_arrays([*(typed.values for typed in columns), extra], schema=schema)
-    return Events(batch, raw, line, reasons)
+    return Events(batch, original, line, reasons)
 
 
 def _field_reasons(columns: Sequence[Column], fields: Sequence[Field], readable: Mask) -> Iterator[tuple[str, Mask]]:

@@ -58,9 +58,8 @@ def parse_rows(rows: pa.RecordBatch | pa.Table, stream: Stream, first_row: int =
     declared = {field.source_name for field in stream.fields}
     undeclared = [number for number, name in enumerate(rows.schema.names) if name not in declared]
     extra = as_json(rows.select(undeclared)) if undeclared else pa.nulls(count, pa.string())
-    raw = pc.binary_slice(as_json(rows, nulls=True).cast(pa.binary()), 0, LONGEST_LINE)
     line = first_row + np.arange(count, dtype=np.int64)
-    return from_columns(columns, extra, stream.fields, (), raw, line)
+    return from_columns(columns, extra, stream.fields, (), rows, line)
 
 
 def _unreadable(content: pa.Buffer, stream: Stream, row: int) -> Events:

@@ -60,15 +60,15 @@ def write(report: RunReport, folder: Path, keep: int) -> Written:
     home.mkdir(parents=True, exist_ok=True)
     written = Written(home / "index.html", home / "report.json")
     whole = report.model_dump_json(indent=2)
-    _put(written.html, page.render(report))
-    _put(written.json, whole)
+    put(written.html, page.render(report))
+    put(written.json, whole)
     # 2. The list. The report just written stays even if a clock that was set back makes it look old.
     others = [summary for summary in summaries(folder) if summary.batch != report.batch]
     kept = _newest_first([report.summary(), *others[: keep - 1]])
-    _put(folder / "index.json", _LIST.dump_json(tuple(kept), indent=1).decode())
-    _put(folder / "index.html", listing.render(kept, DATA_DOCS))
+    put(folder / "index.json", _LIST.dump_json(tuple(kept), indent=1).decode())
+    put(folder / "index.html", listing.render(kept, DATA_DOCS))
     if kept[0].batch == report.batch:
-        _put(folder / "latest.json", whole)
+        put(folder / "latest.json", whole)
     # 3. Only now, with no link left to them, the reports beyond `keep`.
     for old in others[keep - 1 :]:
         shutil.rmtree(folder / old.batch, ignore_errors=True)
@@ -122,7 +122,7 @@ def _newest_first(lines: list[Summary]) -> list[Summary]:
     return sorted(lines, key=lambda summary: (summary.finished_at, summary.batch), reverse=True)
 
 
-def _put(path: Path, text: str) -> None:
+def put(path: Path, text: str) -> None:
     """Write a file that appears whole or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

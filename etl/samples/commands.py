@@ -1,4 +1,4 @@
-"""Commands of the examples, which `etl.cli` mounts: `frontstage generate …` and `frontstage demo`."""
+"""Commands of the examples, which `etl.cli` mounts: `frontstage generate …`, `demo` and `demo-correlations`."""
 
 from __future__ import annotations
 
@@ -102,6 +102,28 @@ def generate_live(rate: Annotated[float, typer.Option(help="Orders per second.")
     live(config, landing_of(own), rate, stop.is_set, sleep=stop.wait, arrive=arrive)
 
 
+@app.command("streams")
+def generate_streams(
+    orders: Annotated[int, typer.Option(min=1, help="Orders per wave.")] = 10_000,
+    waves: Annotated[int, typer.Option(min=1, max=1000)] = 6,
+    seed: Seed = 1,
+    every: Annotated[float, typer.Option(min=0, help="Seconds between waves.")] = 0.0,
+) -> None:
+    """Let orders, payments and shipments land for the example correlations, a wave per twenty minutes of their time."""
+    from etl.cli.console import Console
+    from etl.samples.correlations.config import ShopConfig
+    from etl.samples.correlations.waves import waves as landing
+
+    own, stop = configuration.load(), threading.Event()
+    config = ShopConfig(seed=seed, waves=waves, orders_per_wave=orders)
+    start = datetime.now(UTC) - waves * config.lasting
+    with Console() as console:
+        for number, wave in enumerate(landing(config, start, own.var / "landing"), start=1):
+            lines = sum(one.lines for one in wave.values())
+            console.say(f"wave {number} of {waves}: {lines:,} lines of {len(wave)} streams landed")
+            stop.wait(every if number < waves else 0)
+
+
 def demo(
     customers: Annotated[int, typer.Option(min=1000)] = 100_000,
     products: Annotated[int, typer.Option(min=100)] = 20_000,
@@ -120,6 +142,30 @@ def demo(
         summary = demonstration.run(own, size, console)
         console.say("everything is stopped")
     _show_summary(console, summary, own.var / "summary.json")
+
+
+def demo_correlations(
+    orders: Annotated[int, typer.Option(min=100, help="Orders per wave.")] = 10_000,
+    waves: Annotated[int, typer.Option(min=1, max=20, help="Micro-batches to run.")] = 6,
+    seed: Seed = 1,
+) -> None:
+    """See streams meet streams: orders, payments and shipments through Airflow, compared with the raw files."""
+    from etl.cli.console import Console
+    from etl.samples.correlations import demo as demonstration
+    from etl.samples.correlations.config import ShopConfig
+
+    home = configuration.load().var / "demo-correlations"
+    places = {name: home / name for name in ("archive", "warehouse", "master_pages")}
+    own = configuration.load(var=home, schedule="none", postgres_dsn=None, airflow_dsn=None, **places)
+    with Console() as console:
+        summary = demonstration.run(own, ShopConfig(seed=seed, waves=waves, orders_per_wave=orders), console)
+        console.say("everything is stopped")
+    columns = {"name": "correlation", "pairs": "pairs", "oracle_pairs": "oracle", "equal": "equal", "late": "late",
+               "batches": "batches", "seconds": "seconds"}  # fmt: skip
+    rows = [["yes" if name == "equal" else one[name] for name in columns] for one in summary["correlations"]]
+    console.table("Every correlation holds what the raw files say", list(columns.values()), rows)
+    typer.echo(f"reports  {own.reports / demonstration.DAG / 'index.html'}")
+    typer.echo(f"summary  {own.var / 'summary.json'}")
 
 
 def _show_summary(console: Console, summary: dict[str, Any], path: Path) -> None:

@@ -16,7 +16,7 @@ from etl.stack.stack import Extra
 DAGS = ("orders", "master_data", "maintenance")
 """What runs by itself in a fresh stack: for the others there is no master data yet."""
 
-SCHEMAS = ("master", "etl", "mart")
+SCHEMAS = ("master", "etl", "mart", "correlation")
 
 
 def prepare(dsn: str) -> None:

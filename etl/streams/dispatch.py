@@ -101,11 +101,9 @@ class _Reading:
         self._accepted.append(events.batch.select(fields).filter(pa.array(clean)))
         if clean.all():
             return
-        refused = pa.array(~clean)
-        self._refused.append(self._quarantined(events, one).filter(refused))
-        chosen = reasons.filter(refused)
+        refused, chosen = self._quarantined(events.filter(~clean), one), reasons.filter(pa.array(~clean))
         self._reasons.update(name for names in chosen.to_pylist() for name in set(names))
-        self._refused[-1] = self._refused[-1].append_column(pipeline_wire.REASONS, chosen)
+        self._refused.append(refused.append_column(pipeline_wire.REASONS, chosen))
 
     def _quarantined(self, events: Events, one: Slice) -> pa.Table:
         n = len(events)

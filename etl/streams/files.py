@@ -10,7 +10,6 @@ file that fails is never read (ADR 51).
 
 from __future__ import annotations
 
-import os
 import struct
 import time
 import zlib
@@ -62,7 +61,7 @@ class FileStore:
         """Put a file in place; gives its size. The same name again must mean the same content."""
         seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
         if self.is_local:
-            _write_local(Path(self.root) / name, content, seal)
+            write_durably(Path(self.root) / name, content, seal)
         else:
             system, root = self._remote()
             path = f"{root}/{name}"
@@ -111,25 +110,6 @@ class FileStore:
             except FileNotFoundError:
                 raise FileDamaged(name, "is not there") from None
         return copy
-
-
-def _write_local(path: Path, content: pa.Buffer, seal: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.write(seal)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _modified(info: dict[str, Any]) -> float:

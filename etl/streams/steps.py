@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from etl.adapters import ledger as pipeline_ledger
 from etl.adapters import postgres
 from etl.adapters.landing import Limits
 from etl.contract.errors import PipelineFileError
@@ -22,7 +21,7 @@ from etl.errors import TerminalError
 from etl.model import Progress
 from etl.pipeline.maintenance import Keep, Tables
 from etl.pipeline.microbatch import Checkpoint, no_fault
-from etl.pipeline.steps import file_lock
+from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 from etl.streams import explain as explanation
 from etl.streams import maintenance
@@ -171,7 +170,7 @@ class CorrelationSteps:
         declared = self.catalog()
         for error in declared.errors:
             progress(str(error))
-        with file_lock(self.settings, NAME), pipeline_ledger.writing(self.dsn, NAME, holder) as writer:
+        with writing(self.settings, self.dsn, NAME, holder) as writer:
             yield MicroBatch(
                 catalog=declared,
                 places=Places.of(self.settings),

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.slow
 
 COMMANDS = [
     *("demo", "up", "down", "run", "status", "report", "doctor", "explain"),
-    *("generate", "generate orders", "generate live"),
+    *("generate", "generate orders", "generate live", "generate streams", "demo-correlations"),
+    *("correlate", "correlate run", "correlate status", "correlate explain", "correlate history", "correlate list"),
+    *("correlate check", "correlate report", "correlate reset"),
     *("master", "master publish", "master refresh", "master compact", "master status"),
 ]
 

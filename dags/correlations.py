@@ -1,0 +1,15 @@
+"""The DAG `correlations`: all that `warehouse/streams` and `warehouse/correlations` declare, one run a micro-batch."""
+
+from __future__ import annotations
+
+from etl import settings
+from etl.airflow.correlations_dag import broken_dag, correlations_dag
+from etl.contract.correlation_files import load_correlations, load_streams
+
+own = settings.load()
+streams = load_streams(own.streams, own.var)
+correlations = load_correlations(own.correlations)
+
+flow = correlations_dag(streams.found, correlations.found, own.schedule)
+if wrong := [*streams.errors, *correlations.errors]:
+    broken = broken_dag([str(error) for error in wrong])
