@@ -70,7 +70,7 @@ class Executor(Protocol):
         ...
 
 
-def _nothing(_: str) -> None:
+def no_fault(_: str) -> None:
     """No fault is injected here."""
 
 
@@ -90,7 +90,7 @@ class MicroBatch:
     clock: Clock
     progress: Progress
     limits: Limits = field(default_factory=Limits)
-    checkpoint: Checkpoint = _nothing
+    checkpoint: Checkpoint = no_fault
 
     @property
     def ledger(self) -> Ledger:

@@ -22,7 +22,7 @@ from etl.errors import TerminalError
 from etl.model import Operation, Progress
 from etl.pipeline import maintenance, reporting
 from etl.pipeline.maintenance import Keep, Tables
-from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, _nothing
+from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, no_fault
 from etl.pipeline.prepare import Prepared, Preparer, audit_of
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
@@ -40,7 +40,7 @@ class Steps:
     dsn: str = field(repr=False)
     executor: Executor
     clock: Callable[[], datetime] = _now
-    checkpoint: Checkpoint = _nothing
+    checkpoint: Checkpoint = no_fault
 
     def prepare(self) -> None:
         """Bring Postgres to the newest schema. What a pipeline needs is made when it first runs."""

@@ -66,6 +66,7 @@ class SharedRoot:
         slots = int(context.defaultParallelism)
         if root in self._seen or context.master.startswith("local["):
             return
+        root.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=root, prefix=".seen-", suffix=".probe") as probe:
             asked = self._spark.range(0, slots, 1, slots).mapInArrow(partial(_see, probe.name), "seen boolean")
             if not all(row.seen for row in asked.collect()):
