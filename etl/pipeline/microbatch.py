@@ -31,7 +31,7 @@ from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import LinesDoNotAddUp, Progress
 from etl.pipeline import decision as decisions
-from etl.pipeline import isolate, publishing, recover
+from etl.pipeline import isolate, publishing, recover, waiting
 from etl.pipeline.dimensions import Dimensions
 from etl.pipeline.engine import Engine
 from etl.pipeline.plan import FACT, BatchPlan, Places
@@ -136,17 +136,19 @@ class MicroBatch:
         if not self.ledger.backlog_files():
             return False
         with self.engine.pinned(f"{self.name} backlog", now, self.progress) as masters:
-            return bool(self._waiting(masters, now))
+            hopeful = bool(self._waiting(masters, now))
+            if not hopeful:
+                self.ledger.record_look(versions_of(masters))
+            return hopeful
 
     def _waiting(self, masters: Iterable[PinnedMaster], now: datetime) -> tuple[BacklogFile, ...]:
         """Files of the backlog worth another try: shed events always, others when masters or patience have changed."""
         files = self.ledger.backlog_files()
         if not files:
             return ()
-        last = self.ledger.last_decided()
-        changed = last is None or last.master_versions != versions_of(masters)
         patience = now - self.resolved.pipeline.grace
-        return tuple(file for file in files if changed or file.cause == "time" or file.since < patience)
+        hopeful = waiting.may_go_on(files, self.places, tuple(masters), self.ledger.last_decided())
+        return tuple(file for file in files if file.cause == "time" or file.since < patience or file.path in hopeful)
 
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 
@@ -209,6 +211,7 @@ class MicroBatch:
         recover.write_note(self.places, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
+        waiting.remember(self.places, plan.batch, masters)
         self.checkpoint("after the decision")
         self.ledger.record_joins(plan.batch, {name: notes.as_json() for name, notes in told.notes.items()})
 
