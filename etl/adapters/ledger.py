@@ -398,6 +398,16 @@ class Ledger(Statements):
         )
         return tuple(BacklogFile(**row) for row in rows)
 
+    def record_look(self, versions: Mapping[str, int]) -> None:
+        """Nothing that waits can go on with these versions of the masters."""
+        query = "update etl.pipeline set looked = %(versions)s where name = %(pipeline)s"
+        self._execute(query, {"versions": Json(dict(versions))})
+
+    def looked(self) -> dict[str, int]:
+        """The versions of masters with which the backlog was last looked into in vain."""
+        rows = self._all("select looked from etl.pipeline where name = %(pipeline)s")
+        return dict(rows[0]["looked"]) if rows else {}
+
     # ── how a batch fares ──────────────────────────────────────────────────────────────────────────────────────
 
     def record_audit(self, batch: int, state: BatchState, audit: Mapping[str, Any]) -> None:

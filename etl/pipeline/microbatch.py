@@ -151,7 +151,10 @@ class MicroBatch:
         if not self.ledger.backlog_files():
             return False
         with self.engine.pinned(f"{self.name} backlog", now, self.progress) as masters:
-            return bool(self._waiting(masters, now))
+            hopeful = bool(self._waiting(masters, now))
+            if not hopeful:
+                self.ledger.record_look(versions_of(masters))
+            return hopeful
 
     def _waiting(
         self, masters: Iterable[PinnedMaster], now: datetime, reload: int | None = None

@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from etl.pipeline.arrival import Arrival, WatchedMaster
+from etl.pipeline.prepare import Preparer
 from tests.pipeline.test_routes import COPY_CUSTOMER
 from tests.support.site import Site, order
 
@@ -92,13 +94,26 @@ def test_deferred_events_are_not_given_up_for_having_waited_long(site: Site) -> 
     assert site.totals()["quarantine"] == 0
 
 
+def due(site: Site) -> bool:
+    """Whether the watcher would start a run."""
+    declared = Preparer(site.settings, site.dsn).declared(site.pipeline)
+    arrival = Arrival(
+        site.pipeline, site.landing, "jsonl", lambda: site.dsn, declared.grace, site.settings.master_pages,
+        tuple(WatchedMaster.of(one) for one in declared.masters),
+    )  # fmt: skip
+    return arrival.look(arrival.listing(), site.steps.clock()).due
+
+
 def test_events_that_wait_are_left_alone_when_other_master_rows_change(site: Site) -> None:
     site.land("a.jsonl", order(1, customer_id=11), order(2, customer_id=12))
     site.run()
     site.execute(COPY_CUSTOMER, 90)
     site.execute("update master.customers set phone = 'x', updated_at = now() where customer_id = 1")
+    assert due(site)
     assert site.decide() is None, "nobody waits for customers 1 and 90"
+    assert not due(site), "one look is enough: no run is started for that again"
     site.execute(COPY_CUSTOMER, 12)
+    assert due(site)
     assert site.run() == 2
     totals = site.totals()
     assert (totals["fact"], totals["backlog_open"]) == (1, 1)
