@@ -28,7 +28,11 @@ _MARGIN = 0.8
 """Of the deadline, what is planned for: unit costs vary from batch to batch."""
 _LOOKED_AT = 0.5
 """Of the time that is planned for, what taking events in may use under overload; the rest is for reading masters."""
-_FEW_READS = 64
+_USUAL_EVENT_S = 1e-4
+"""What an event costs as long as no batch was large enough to tell; several times what it costs on two cores."""
+_TELLING = 5_000
+"""Events of a batch, or of a join, below which its time is spent on other things than events."""
+_FEW_READS = 256
 """A join that read less says nothing of what reading costs."""
 RECENT = 8
 """Batches whose costs count."""
@@ -128,14 +132,12 @@ def observed(past: Sequence[Past]) -> Costs | None:
     recent = [one for one in past if one.events][-RECENT:]
     if not recent:
         return None
-    around = [max(0.0, one.seconds - _join_seconds(one)) for one in recent]
-    fixed_s = min(around)
-    each = [(took - fixed_s) / one.events for took, one in zip(around, recent, strict=True) if one.events > 1]
-    largest = max(recent, key=lambda one: one.events)
-    spread_s = max(each, default=0.0) or fixed_s / largest.events  # batches of one size: all of it may be per event
+    around = [(max(0.0, one.seconds - _join_seconds(one)), one.events) for one in recent]
+    fixed_s = min((took for took, events in around if events < _TELLING), default=0.0)
+    telling = [max(0.0, took - fixed_s) / events for took, events in around if events >= _TELLING]
     return Costs(
-        fixed_s if max(each, default=0.0) else 0.0,
-        spread_s,
+        fixed_s,
+        statistics.median(telling) if len(telling) > 1 else _USUAL_EVENT_S,  # the first one of a driver is slow
         sum(one.bytes for one in recent) / sum(one.events for one in recent),
         {name: _read_costs(recent, name) for name in {name for one in recent for name in one.joins}},
     )
@@ -191,7 +193,7 @@ def _read_costs(recent: Iterable[Past], name: str) -> ReadCosts:
     return ReadCosts(
         _unit([join for join in joins if join["pages"]], "pages"),
         _unit([join for join in joins if not join["pages"]], "lookups"),
-        _upper([seconds / events for seconds, events in served if events > 0], 0.0),
+        _upper([seconds / events for seconds, events in served if events >= _TELLING], 0.0),
     )
 
 

@@ -27,15 +27,24 @@ def test_without_a_past_nothing_is_bounded() -> None:
 
 
 def test_unit_costs_are_those_of_the_newest_batches() -> None:
-    small = Past(2.0, 1_000, 100_000, {"customer": join(0.2, 1_000, lookups=100)})
+    small = Past(2.0, 1_000, 100_000, {"customer": join(0.2, 1_000, lookups=300)})
     large = Past(13.9, 101_000, 10_100_000, {"customer": join(4.0, 101_000, lookups=4_000)})
-    costs = observed([small, large])
+    costs = observed([small, large, large])
     assert costs is not None
     assert costs.fixed_s == pytest.approx(1.9)
     assert costs.event_s == pytest.approx(10.0 / 101_000)
     assert costs.event_bytes == pytest.approx(100)
-    assert costs.reads["customer"].lookup_s == pytest.approx(0.00175, rel=0.2)
+    assert costs.reads["customer"].lookup_s == pytest.approx(0.001, rel=0.2)
+    assert observed([small, large]) != costs, "one large batch may have been the first of a driver"
+    assert costs.reads["customer"].event_s == pytest.approx(4.0 / 101_000)
     assert costs.reads["customer"].page_s is None
+
+
+def test_small_batches_do_not_make_events_look_dear() -> None:
+    costs = observed([Past(1.5, 1, 120, {"customer": join(0.02, 1, lookups=1)})] * 8)
+    assert costs is not None
+    assert (costs.fixed_s, costs.event_s) == (pytest.approx(1.49), 1e-4)
+    assert costs.served(24.0, 2) > 200_000
 
 
 def test_a_join_that_read_next_to_nothing_says_nothing_of_reading() -> None:
