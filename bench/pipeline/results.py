@@ -19,8 +19,8 @@ NOTES = {
     "partitions as cores, masters cached and laid out by key, parsed and joined rows cached, COPY from partitions; "
     "no guarantees, and of two objects on one line its reader loses the second",
     UNCHECKED: "the same script on other batches of the same session, without its Great Expectations checkpoint",
-    "ours": "the pipeline of this tree: claims, backlog, audit with Data Docs, exactly-once loads, report; without a deadline, "
-    "as the others",
+    "ours": "the pipeline of this tree: claims, backlog, audit with Data Docs, exactly-once loads, report; "
+    "without a deadline, as the others",
     "batches": "the same files for everybody, 3 % of the lines dirty, late or repeated; none repeats another batch",
     "time": "from landed files to the mart, with checkpoint or report where there is one; median of the timed batches "
     "after warm-up; who ends with rows that differ from the generator's has no time",
