@@ -43,7 +43,7 @@ test: ## Run all tests (ARGS="-k word" for some)
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick
-	@exec $(python) -m pytest -m "$(not_fast)" $(ARGS)
+	@exec $(python) -m pytest -n auto --dist loadfile -m "$(not_fast)" $(ARGS)
 
 .PHONY: check
 check: setup ## Lint, formatting, types, import contracts

@@ -66,6 +66,7 @@ class BatchCounts:
     shed: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     joins: dict[str, JoinCounts] = field(default_factory=dict)
+    added_fields: dict[str, int] = field(default_factory=dict)  # by name that nobody declared, about how many lines
 
     @property
     def routed(self) -> int:

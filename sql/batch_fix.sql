@@ -1,3 +1,3 @@
 -- A batch begins: what it reads is written down beside it, in the same transaction.
-insert into etl.batch (pipeline, batch, run_id, state, started_at)
-values (%(pipeline)s, %(batch)s, %(run_id)s, 'reading', %(started_at)s);
+insert into etl.batch (pipeline, batch, run_id, state, started_at, control)
+values (%(pipeline)s, %(batch)s, %(run_id)s, 'reading', %(started_at)s, %(control)s);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +26,35 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import Executor
 
 
+# PySpark ends a process whose main module has no file, and a worker of pytest-xdist is such a process.
+sys.modules["__main__"].__dict__.setdefault("__file__", __file__)
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("untimed")
 
 _NUMBERS = itertools.count(1)
+_SLOW = tuple(
+    Path(__file__).parent / one
+    for one in (
+        "contract",
+        "dags",
+        "pipeline",
+        "property/correlate",
+        "property/masters",
+        "unit/adapters/test_audit_suite.py",
+        "unit/adapters/test_great_expectations.py",
+        "unit/bench",
+        "unit/correlate/adhoc/test_adhoc_optimizer.py",
+        "unit/enrich/planning/test_cost.py",
+        "unit/masters/test_maintenance.py",
+    )
+)
+"""Where tests run whole batches, many stores or many histories: `make test-fast` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in _SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

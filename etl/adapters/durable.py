@@ -9,13 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 
 
-def write_durably(path: Path, content: bytes | pa.Buffer) -> None:
-    """Put `content` in place whole; when this returns, a power cut does not undo it."""
+def write_durably(path: Path, *content: bytes | pa.Buffer) -> None:
+    """Put `content`, part after part, in place whole; when this returns, a power cut does not undo it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
-            file.write(content)
+            for part in content:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -29,6 +30,7 @@ QUIET = timedelta(seconds=60)
 _SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
 _BLOCK = 4 * 2**20
 _HIDDEN = (b".", b"_")
+_RELEASE = re.compile(rb"frontstage-release-[0-9]{9}-[0-9a-f]{16}\.(?:jsonl|csv|parquet)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,25 @@ class Limits:
     files: int = 5_000
     slice_bytes: int = 16 * 2**20
 
+    def within(self, batch_bytes: int | None) -> Limits:
+        """These limits, with a batch of at most so many bytes."""
+        return self if batch_bytes is None else replace(self, batch_bytes=min(self.batch_bytes, batch_bytes))
+
+
+def release_name(number: int, token: str, format: Format) -> str:
+    """The name of a file of ours, with lines that a person released from quarantine."""
+    return f"frontstage-release-{number:09d}-{token}{_SUFFIX[format].decode()}"
+
+
+def is_release(name: bytes) -> bool:
+    """Whether a file, landed or archived, has a name as only ours have."""
+    return _RELEASE.match(name) is not None
+
+
+def format_of(name: bytes, format: Format) -> Format:
+    """How a file is divided: ours are lines of JSON, whatever the pipeline's format is."""
+    return "jsonl" if is_release(name) else format
+
 
 def scan(folder: Path, format: Format) -> list[LandedFile]:
     """The files that have landed, oldest first. Links, folders and hidden names are not events."""
@@ -110,14 +131,15 @@ def fix_slices(
     for file in files:
         if total >= limits.batch_bytes or taken >= limits.files:
             break
+        divided = format_of(file.name, format)
         try:
-            first, last = _unread(folder, file, consumed.get(file.name), format, now)
+            first, last = _unread(folder, file, consumed.get(file.name), divided, now)
         except FileNotFoundError:
             continue
         if first >= last:
             continue
-        last = last if format == "parquet" else _cut(folder, file, first, last, limits.batch_bytes - total)
-        for start, end in _split(folder, file, first, last, format, limits.slice_bytes):
+        last = last if divided == "parquet" else _cut(folder, file, first, last, limits.batch_bytes - total)
+        for start, end in _split(folder, file, first, last, divided, limits.slice_bytes):
             slices.append(Slice(len(slices), file, start, end))
         total, taken = total + last - first, taken + 1
     return tuple(slices)

@@ -111,6 +111,7 @@ class BatchRecord:
     joins: dict[str, Any]
     audit: dict[str, Any] | None
     freshness: dict[str, float] | None
+    control: dict[str, Any] | None = None  # how much it may take in and read, fixed with its input
 
     @property
     def counts(self) -> BatchCounts:
@@ -211,9 +212,21 @@ class Ledger(Statements):
         )
         return [_record(row) for row in self._all(query, {"batch": batch})]
 
-    def fix(self, batch: int, run_id: str, started_at: datetime, slices: Sequence[Slice]) -> None:
-        """Fix what a batch reads, before it is read."""
-        values = {"batch": batch, "run_id": run_id, "started_at": started_at}
+    def fix(
+        self,
+        batch: int,
+        run_id: str,
+        started_at: datetime,
+        slices: Sequence[Slice],
+        control: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Fix what a batch reads, and how much of its masters it may read for that, before anything is read."""
+        values = {
+            "batch": batch,
+            "run_id": run_id,
+            "started_at": started_at,
+            "control": None if control is None else Json(dict(control)),
+        }
         with self.transaction():
             self._execute(postgres.statement("batch_fix"), values)
             self._insert_slices(batch, slices)
@@ -247,6 +260,11 @@ class Ledger(Statements):
         """What a batch reads."""
         query = "select * from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s order by ordinal"
         return tuple(_slice(row) for row in self._all(query, {"batch": batch}))
+
+    def all_slices(self) -> list[tuple[int, Slice]]:
+        """What every batch that is remembered has read, in the order of reading, with the batch."""
+        query = "select * from etl.input_slice where pipeline = %(pipeline)s order by batch, ordinal"
+        return [(row["batch"], _slice(row)) for row in self._all(query)]
 
     def consumed(self, names: Sequence[bytes]) -> dict[bytes, Consumed]:
         """What batches have read of files with these names that are still where they landed."""
@@ -380,6 +398,16 @@ class Ledger(Statements):
         )
         return tuple(BacklogFile(**row) for row in rows)
 
+    def record_look(self, versions: Mapping[str, int]) -> None:
+        """Nothing that waits can go on with these versions of the masters."""
+        query = "update etl.pipeline set looked = %(versions)s where name = %(pipeline)s"
+        self._execute(query, {"versions": Json(dict(versions))})
+
+    def looked(self) -> dict[str, int]:
+        """The versions of masters with which the backlog was last looked into in vain."""
+        rows = self._all("select looked from etl.pipeline where name = %(pipeline)s")
+        return dict(rows[0]["looked"]) if rows else {}
+
     # ── how a batch fares ──────────────────────────────────────────────────────────────────────────────────────
 
     def record_audit(self, batch: int, state: BatchState, audit: Mapping[str, Any]) -> None:
@@ -509,4 +537,5 @@ def _consumed(row: Mapping[str, Any]) -> Consumed:
 def _record(row: dict[str, Any]) -> BatchRecord:
     decision = row.pop("decision")
     row.pop("counts")
+    row.pop("losses")
     return BatchRecord(**row, decision=None if decision is None else Decision.from_json(decision))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from psycopg2 import errors, sql
@@ -22,6 +23,7 @@ from etl.contract.types import postgres_type
 from etl.errors import TerminalError
 
 SCHEMA = "mart"
+_FOUND = ("batch", "landed_at", "loaded_at")
 LOADED_AT = "loaded_at"
 COMBINE = {
     "count": sql.SQL("{column} = coalesce({old}, 0) + coalesce({new}, 0)"),
@@ -43,6 +45,17 @@ class MartTaken(TerminalError):
             f"table {SCHEMA}.{self.table} exists and {self.what}; "
             f"rename [mart.{self.table}] in the file of pipeline {self.pipeline}, or drop the table if it is not needed"
         )
+
+
+def find(dsn: str, table: str, key: Mapping[str, object]) -> dict[str, Any] | None:
+    """When the row of one event came into a table with rows; None when it is not there."""
+    columns = sql.SQL(", ").join(map(sql.Identifier, _FOUND))
+    where = sql.SQL(" and ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in key)
+    query = sql.SQL("select {} from {} where {}").format(columns, _name(table), where)
+    with postgres.connect(dsn) as connection, connection.cursor() as cursor:
+        cursor.execute(query, list(key.values()))
+        row = cursor.fetchone()
+        return None if row is None else dict(zip(_FOUND, row, strict=True))
 
 
 def prepare(dsn: str, pipeline: str, tables: Mapping[str, tuple[MartTable, pa.Schema, Sequence[str]]]) -> None:

@@ -1,8 +1,9 @@
 """The `frontstage` command: thin wiring from words to the parts that do the work.
 
     stack     up, down, doctor               master     publish, refresh, compact, status
-    batches   run, status, audit, report     explain    why joins do what they do
+    batches   run, status, audit, report     explain    why joins do what they do; explain_event
     pipeline  check, list, show, new         correlate  run, status, explain, history, list, check, report, reset
+    quarantine  list, show, release, reject
     console, database, options   what commands share
 
 `generate`, `demo` and `demo-correlations` are commands of `etl.samples`, mounted here.
@@ -17,7 +18,7 @@ from typing import NoReturn
 
 import typer
 
-from etl.cli import batches, correlate, explain, master, pipeline, stack
+from etl.cli import batches, correlate, explain, explain_event, master, pipeline, quarantine, stack
 from etl.cli.console import print_error
 from etl.errors import FrontstageError
 from etl.logs import structured
@@ -34,6 +35,7 @@ app.add_typer(samples.app, name="generate")
 app.add_typer(master.app, name="master")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(correlate.app, name="correlate")
+app.add_typer(quarantine.app, name="quarantine")
 for command in (
     samples.demo,
     samples.demo_correlations,
@@ -46,6 +48,7 @@ for command in (
     batches.maintain,
     stack.doctor,
     explain.explain,
+    explain_event.explain_event,
 ):
     app.command()(command)
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from etl import settings as configuration
-from etl.cli.console import Console
+from etl.cli.console import Console, printable
 from etl.cli.database import existing_database, migrated_database
 from etl.cli.options import Json
 from etl.errors import TerminalError
 from etl.settings import Settings
 
 if TYPE_CHECKING:
+    from etl.adapters.ledger import Ledger
     from etl.contract.model import Pipeline
 
 Name = Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="A pipeline; may be left out if there is one.")]
@@ -61,7 +62,7 @@ def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, he
     with existing_database(own) as dsn:
         for one in _declared(own):
             with ledger.reading(dsn, one.name) as book:
-                found[one.name] = (book.totals(), book.history(batches))
+                found[one.name] = (_totals(book), book.history(batches))
     if as_json:
         told = {
             name: {"totals": totals, "batches": [_batch_json(record) for record in records]}
@@ -78,8 +79,18 @@ def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, he
             console.say(f"{name}: has not run yet")
 
 
+def _totals(book: Ledger) -> dict[str, int]:
+    """Where every event is, and how many refused lines nobody has decided about."""
+    from etl.adapters.verdicts import Verdicts
+
+    totals = book.totals()
+    if totals:
+        totals["quarantine_open"] = totals["quarantine"] - sum(Verdicts(book).counts().values())
+    return totals
+
+
 def _show(console: Console, name: str, totals: dict[str, int], records: list[Any]) -> None:
-    shown = ("lines", "fact", "quarantine", "duplicates", "backlog_open")
+    shown = ("lines", "fact", "quarantine", "quarantine_open", "duplicates", "backlog_open")
     console.table(f"{name}: every event is in one place", list(shown), [[totals[one] for one in shown]])
     columns = ["batch", "state", "lines", "accepted", "quarantined", "duplicates", "waiting", "seconds"]
     rows = [
@@ -90,6 +101,10 @@ def _show(console: Console, name: str, totals: dict[str, int], records: list[Any
         for r in records if r.decision is not None
     ]  # fmt: skip
     console.table(f"{name}: batches", columns, rows)
+    added = {field: r.batch for r in records if r.decision is not None for field in r.counts.added_fields}
+    if added:
+        fields = ", ".join(f"{printable(field)} (last in batch {batch})" for field, batch in added.items())
+        typer.echo(f"{name}: not declared, kept in extra: {fields}")
 
 
 def _batch_json(record: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Self
 import rich.console
 from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 
 class Console:
@@ -56,8 +57,13 @@ class Console:
         for number, column in enumerate(columns):
             table.add_column(column, justify="left" if number == 0 else "right")
         for row in rows:
-            table.add_row(*[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row])
+            table.add_row(*[Text(f"{cell:,}" if isinstance(cell, int) else printable(str(cell))) for cell in row])
         self._console.print(table)
+
+
+def printable(text: str) -> str:
+    """Text from outside as a terminal may show it: nothing in it moves the cursor, hides or reorders what follows."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def print_error(sentence: str) -> None:

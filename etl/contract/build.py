@@ -119,7 +119,9 @@ class Builder(StreamBuilder):
             sensitive=frozenset(document.sensitive),
             schedule=self._schedule(),
             deadline=self.duration("deadline", document.deadline),
+            shedding=document.shedding,
             grace=self.duration("grace", document.grace),
+            schema_drift=document.schema_drift,
         )
 
     def _masters(self) -> Iterator[Master]:

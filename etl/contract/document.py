@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchem
 from pydantic.json_schema import JsonSchemaValue
 
 from etl.contract.expectation_types import EXPECTATIONS
+from etl.contract.model import Shedding
 from etl.contract.times import SCHEDULES
 
 _SCALAR = {"type": ["boolean", "number", "string"]}
@@ -167,8 +168,16 @@ class Document(Table):
 
     name: str | None = Field(None, description="The pipeline's name; the file's name unless said.")
     schedule: str = Field("on_arrival", description="When batches run: " + ", ".join(SCHEDULES) + " or cron.")
-    deadline: Duration = "30s"
+    deadline: Duration = Field("30s", description="How long a batch may take.")
+    shedding: Shedding = Field(
+        "consider",
+        description="What a batch does when more waits than it can serve in time: serve what is cheap and defer the "
+        "dearest events, keep the first and defer the others, or take as long as it takes.",
+    )
     grace: Duration = "7d"
+    schema_drift: Literal["stop", "quarantine"] = Field(
+        "stop", description="When nearly all lines lack a required field: stop the run, or refuse the lines."
+    )
     sensitive: list[str] = Field(default_factory=list, description="Columns that reports and pages show masked.")
     stream: StreamTable
     rules: dict[

@@ -17,7 +17,7 @@ from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 
 Kind = Literal["field", "rule", "measure", "mart_table", "mart_column", "setting"]
-_SETTINGS = ("schedule", "deadline", "grace", "expectations", "sensitive")
+_SETTINGS = ("schedule", "deadline", "shedding", "grace", "expectations", "sensitive", "schema_drift")
 _REMEDY = "undo it, or declare it as a pipeline of another name"
 
 
@@ -65,7 +65,7 @@ def _changes(name: str, before: dict[str, Any], after: dict[str, Any]) -> Iterat
     _masters(name, _by_name(before["masters"]), _by_name(after["masters"]))
     yield from _measures(name, before["measures"], after["measures"])
     yield from _mart(name, _by_name(before["mart"]), _by_name(after["mart"]))
-    yield from (Change("setting", key) for key in _SETTINGS if before[key] != after[key])
+    yield from (Change("setting", key) for key in _SETTINGS if before.get(key, after[key]) != after[key])
 
 
 def _stream(name: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:

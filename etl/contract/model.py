@@ -22,7 +22,10 @@ import pyarrow as pa
 
 Format = Literal["jsonl", "csv", "parquet"]
 Scalar = bool | int | float | str | None
+Drift = Literal["stop", "quarantine"]
+"""What becomes of a batch whose events have lost a field, or have it in another type."""
 History = Literal["scd1", "scd2", "none"]
+Shedding = Literal["consider", "keep", "none"]
 """How a master becomes a dimension: newest values, all versions, or no dimension (its columns enter the fact)."""
 
 
@@ -198,5 +201,7 @@ class Pipeline:
     sensitive: frozenset[str] = frozenset()
     schedule: str = "on_arrival"
     deadline: timedelta = timedelta(seconds=30)
+    shedding: Shedding = "consider"
     grace: timedelta = timedelta(days=7)
+    schema_drift: Drift = "stop"
     file: Path | None = None

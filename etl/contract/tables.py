@@ -27,6 +27,7 @@ _ORIGIN = [pa.field("source_file", pa.string()), pa.field("line", pa.int64())]
 _TIMES = [pa.field("landed_at", TIMESTAMP), pa.field("decided_at", TIMESTAMP)]
 _REASONS = pa.field("reasons", pa.list_(pa.string()))
 _RAW = pa.field("raw", pa.binary())
+_RELEASED_FROM = pa.field("released_from", pa.string())  # the refused line that a person sent in again, such as 12-3
 
 
 def fact_schema(resolved: ResolvedPipeline) -> pa.Schema:
@@ -63,14 +64,14 @@ def quarantine_schema() -> pa.Schema:
         _RAW,
         pa.field("raw_text", pa.string()),
     ]
-    return pa.schema([*fields, *_ORIGIN, *_TIMES, pa.field("from_backlog", pa.bool_())])
+    return pa.schema([*fields, *_ORIGIN, *_TIMES, pa.field("from_backlog", pa.bool_()), _RELEASED_FROM])
 
 
 def backlog_schema(pipeline: Pipeline) -> pa.Schema:
     """Events that wait for a master row or for their turn."""
     hashes = [_needed(name, pa.int64()) for name in ("payload_hash", "key_lo", "key_hi")]
     fields = [_needed("batch", pa.int64()), *pipeline.stream.schema, pa.field("extra", pa.string()), *hashes]
-    return pa.schema([*fields, _REASONS, _RAW, *_ORIGIN, *_TIMES])
+    return pa.schema([*fields, _REASONS, _RAW, *_ORIGIN, *_TIMES, _RELEASED_FROM])
 
 
 def mart_schema(resolved: ResolvedPipeline, table: MartTable) -> pa.Schema:

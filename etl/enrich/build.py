@@ -71,6 +71,7 @@ class Options:
     lookups: int | None = None  # queue elements that choose pages at once; None: as many as the budget allows
     lookup_position: float = 1.0
     shedding_position: float = 0.15
+    best_first: bool = False  # a bounded batch reads for the keys that most tuples wait for
     pages_per_step: int | None = None  # disk buffer of MESHJOIN; None: by the cost model
     staggered: bool = False  # MESHJOIN takes in tuples a little at every step, as the paper does
     shedding: SheddingConfig | None = None
@@ -159,8 +160,9 @@ def _maker(tactic: TacticName, sources: Sources, sizes: Sizes, options: Options)
 
     def hybrid() -> Tactic:
         assert sources.index is not None, "checked by name"
-        position, shedding = options.lookup_position, options.shedding_position
-        return HybridJoin(sources.index, HybridConfig(sizes.capacity, sizes.lookups, position, shedding))
+        positions = options.lookup_position, options.shedding_position
+        config = HybridConfig(sizes.capacity, sizes.lookups, *positions, options.best_first)
+        return HybridJoin(sources.index, config)
 
     def mesh() -> Tactic:
         assert sources.scan is not None, "checked by name"

@@ -94,6 +94,10 @@ class BatchBudget:
     lookups: int | None = None
 
     @property
+    def bounded(self) -> bool:
+        return (self.pages, self.lookups) != (None, None)
+
+    @property
     def spent(self) -> bool:
         return 0 in (self.pages, self.lookups)
 
@@ -104,6 +108,12 @@ class BatchBudget:
     def pages_of(self, many: int) -> int:
         """How many of so many pages may still be read."""
         return many if self.pages is None else min(many, self.pages)
+
+    def within(self, other: BatchBudget) -> BatchBudget:
+        """The smaller of both."""
+        pages = [most for most in (self.pages, other.pages) if most is not None]
+        lookups = [most for most in (self.lookups, other.lookups) if most is not None]
+        return BatchBudget(min(pages, default=None), min(lookups, default=None))
 
     def after(self, used: Cost) -> BatchBudget:
         """What is left once this much has been read."""

@@ -100,9 +100,10 @@ class Arrival:
         return last is not None and self._masters_changed(book, last.master_versions)
 
     def _masters_changed(self, book: Ledger, before: Mapping[str, int]) -> bool:
-        """Whether masters are, or could be brought, at other versions than the batch before saw."""
+        """Whether masters are, or could be brought, at other versions than the batch before saw, or a look in vain."""
         if self.pages is None:
             return False
+        looked = book.looked()
         for master in self.masters:
             try:
                 published = page_store(self.pages / master.store).manifest()
@@ -110,6 +111,6 @@ class Arrival:
                 continue
             touched_at = None if master.table is None else book.master_touched_at(master.table)
             newer = touched_at is not None and touched_at > published.published_at
-            if newer or published.rows_version != before.get(master.name):
+            if newer or published.rows_version not in (before.get(master.name), looked.get(master.name)):
                 return True
         return False

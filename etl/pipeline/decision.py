@@ -9,10 +9,29 @@ from typing import Any
 
 from etl.adapters.claims import ClaimRun
 from etl.adapters.ledger import DataFile, Decision
+from etl.contract.model import Pipeline
+from etl.errors import TerminalError
+from etl.ingest.drift import Observed, departed
 from etl.model import BatchCounts, JoinCounts
 from etl.pipeline import wire
 from etl.pipeline.join_notes import MasterNotes, Notes
 from etl.pipeline.wire import Message
+
+
+class SchemaDrift(TerminalError):
+    """Nearly all lines of a batch lack a field, or have it in another type: their schema has changed."""
+
+    def __init__(self, pipeline: str, batch: int, lost: tuple[str, ...], added: tuple[str, ...]) -> None:
+        super().__init__(pipeline, batch, lost, added)
+        self.pipeline, self.batch, self.lost, self.added = pipeline, batch, lost, added
+
+    def __str__(self) -> str:
+        new = f" (not declared: {', '.join(map(ascii, self.added[:5]))})" if self.added else ""
+        return (
+            f"events of {self.pipeline} have changed, so batch {self.batch} is not decided: "
+            f"{'; '.join(self.lost)}{new}; declare what they are now in {self.pipeline}.toml, "
+            'take the files away, or let these lines be refused with schema_drift = "quarantine"'
+        )
 
 
 @dataclass(slots=True)
@@ -28,6 +47,7 @@ class Told:
     resolved: Counter[str] = field(default_factory=Counter)
     deferred: Counter[str] = field(default_factory=Counter)
     notes: Notes = field(default_factory=dict)
+    seen: Observed = field(default_factory=Observed)
 
 
 def gather(messages: Iterable[Message]) -> Told:
@@ -39,6 +59,7 @@ def gather(messages: Iterable[Message]) -> Told:
         elif message.kind == "slice":
             seen = message.json()
             told.slices.append((seen["ordinal"], seen["digest"], seen["lines"]))
+            told.seen += Observed.from_json(seen["seen"])
             if seen["changed"]:
                 told.changed |= {seen["ordinal"]}
         elif message.kind == "result":
@@ -71,7 +92,11 @@ def decide(told: Told, versions: Mapping[str, int]) -> Decision:
         for name, fared in one.joins.items():
             joins[name] = joins.get(name, JoinCounts()) + fared
     counts = BatchCounts(
-        lines=sum(lines for _, _, lines in told.slices), **sums, reasons=dict(sorted(reasons.items())), joins=joins
+        lines=sum(lines for _, _, lines in told.slices),
+        **sums,
+        reasons=dict(sorted(reasons.items())),
+        joins=joins,
+        added_fields=dict(told.seen.added.most_common()),
     )
     return Decision(
         files=tuple(told.files),
@@ -83,6 +108,13 @@ def decide(told: Told, versions: Mapping[str, int]) -> Decision:
         resolved=dict(told.resolved),
         deferred=dict(told.deferred),
     )
+
+
+def require_schema(told: Told, pipeline: Pipeline, batch: int) -> None:
+    """Refuse to decide a batch whose events are no longer what is declared."""
+    lost = tuple(departed(told.seen, pipeline.stream.fields))
+    if lost and pipeline.schema_drift == "stop":
+        raise SchemaDrift(pipeline.name, batch, lost, tuple(told.seen.added))
 
 
 _SUMMED = ("accepted", "quarantined", "duplicates", "backlog_added", "backlog_resolved", "shed")

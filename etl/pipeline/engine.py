@@ -16,10 +16,12 @@ from pathlib import Path
 
 from etl.enrich.front_stage.stage import FrontStageConfig
 from etl.enrich.spec import JoinSpec
+from etl.enrich.step import UNBOUNDED, BatchBudget
 from etl.masters.driver_state import driver_state
 from etl.masters.front_stage.keeper import FrontStageKeeper, FrontStageStats, divided
 from etl.masters.masters import Masters, PinnedMaster
 from etl.model import Progress
+from etl.pipeline.deadline import Control
 from etl.pipeline.enrich import EnrichPlan, MasterJoin
 from etl.pipeline.join_notes import Notes
 from etl.pipeline.process_state import process_state
@@ -39,18 +41,17 @@ class Engine:
         """Every master at one version, for as long as the block lasts; a repeated batch gets the same."""
         return self.masters.pinned(owner, now, say)
 
-    def plan(self, pinned: Sequence[PinnedMaster], progress: Progress) -> EnrichPlan:
+    def plan(self, pinned: Sequence[PinnedMaster], control: Control, tasks: int, progress: Progress) -> EnrichPlan:
         """What workers need, front stages made good for these versions."""
         wrong = process_state().finish_learning(self.pipeline)
         if wrong is not None:  # it would only have made this batch quicker
             progress(f"the front stages of {self.pipeline} have not learned from the last batch: {wrong}")
         own = self.settings
         return EnrichPlan(
-            tuple(MasterJoin(one, self._front_stage(one, len(pinned))) for one in pinned),
+            tuple(MasterJoin(one, self._front_stage(one, len(pinned)), self._budget(one, control)) for one in pinned),
             own.tactic,
             divided(own.budget_bytes, max(1, len(pinned)), JoinSpec.named(own.tactic))[1],
-            lookups=own.task_lookups,
-            pages=own.task_pages,
+            None if control.first is None else max(1, control.first // tasks),
         )
 
     def learn(self, pinned: Sequence[PinnedMaster], notes: Notes, batch_s: float) -> dict[str, FrontStageStats]:
@@ -82,6 +83,11 @@ class Engine:
             return None
         with pinned.open() as ports:
             return self._keeper(pinned, masters).ready(ports, pinned.rows_id, pinned.schema)
+
+    def _budget(self, pinned: PinnedMaster, control: Control) -> BatchBudget:
+        """What a task may read of a master: by its batch's deadline and by the settings."""
+        fixed = BatchBudget(self.settings.task_pages, self.settings.task_lookups)
+        return fixed.within(control.budgets.get(pinned.master.name, UNBOUNDED))
 
     def _keeper(self, pinned: PinnedMaster, masters: int) -> FrontStageKeeper:
         budget, _ = divided(self.settings.budget_bytes, masters, JoinSpec.named(self.settings.tactic))

@@ -27,6 +27,7 @@ from etl.enrich.front_stage.shared import SharedFrontStage
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.planning.auto import AutoTactic
 from etl.enrich.spec import JoinName, JoinSpec
+from etl.enrich.step import UNBOUNDED
 from etl.masters.masters import PinnedMaster, received
 from etl.masters.worker_cache import StoreName, worker_cache
 from etl.pipeline.join_notes import MasterNotes
@@ -40,6 +41,7 @@ class MasterJoin:
 
     pinned: PinnedMaster
     front_stage: Path | None = None
+    budget: BatchBudget = UNBOUNDED  # of one task
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,7 @@ class EnrichPlan:
     joins: tuple[MasterJoin, ...]
     tactic: JoinName
     budget_bytes: int  # of one worker, for each master
-    lookups: int | None = None  # that one task may make per master; None: as many as it takes
-    pages: int | None = None
+    first: int | None = None  # events that one task joins; it sheds the others before anybody looks at them
     lookup_tuples: int = LOOKUP_TUPLES  # at most, if the budget allows it
 
     def __repr__(self) -> str:
@@ -73,17 +74,19 @@ class MasterRun:
             front_stage=self._front,
             lookup_tuples=plan.lookup_tuples,
             front_elsewhere=True,
+            best_first=join.budget.bounded,
             feedback=worker_cache().feedback.get(self._store),
             clock=time.perf_counter,
         )
-        self._left = BatchBudget(plan.pages, plan.lookups)
+        self._left = join.budget
         self._notes = MasterNotes()
 
     def answer(self, keys: pa.Array) -> BatchResult:
         """The answer for each key."""
-        result = join_batch(self.join, keys, now=time.monotonic(), budget=self._left)
+        began = time.monotonic()
+        result = join_batch(self.join, keys, now=began, budget=self._left)
         self._left = self._left.after(result.metrics.cost)
-        self._notes = self._notes.after(result.metrics, self._chosen())
+        self._notes = self._notes.after(result.metrics, self._chosen(), time.monotonic() - began)
         return result
 
     def notes(self) -> MasterNotes:
@@ -121,12 +124,12 @@ class Enriched:
 class Enricher:
     """The joins of one task, open as long as it runs."""
 
-    def __init__(self, runs: tuple[MasterRun, ...]) -> None:
-        self._runs = runs
+    def __init__(self, runs: tuple[MasterRun, ...], first: int | None = None) -> None:
+        self._runs, self._first = runs, first
 
     def enrich(self, rows: pa.Table) -> Enriched:
         """Join rows with every master. Their order changes: copying from rising positions is much faster."""
-        answers = [run.answer(join_keys(rows, run.pinned.master)) for run in self._runs]
+        answers, shed = self._answers(rows)
         order = stable_argsort(answers[0].position) if answers else np.arange(rows.num_rows)
         rows = rows.take(pa.array(order))
         for run, answer in zip(self._runs, answers, strict=True):
@@ -137,10 +140,19 @@ class Enricher:
             rows,
             dict(zip(names, (position >= 0 for position in positions), strict=True)),
             dict(zip(names, (answer.hit[order] for answer in answers), strict=True)),
-            np.logical_or.reduce([position == SHED for position in positions])
-            if positions
-            else np.zeros(rows.num_rows, bool),
+            shed[order],
         )
+
+    def _answers(self, rows: pa.Table) -> tuple[list[BatchResult], Flags]:
+        """Of every master; and which rows are shed. What one master sheds is not asked of the next."""
+        answers, shed = [], np.arange(rows.num_rows) >= (rows.num_rows if self._first is None else self._first)
+        for run in self._runs:
+            keys = join_keys(rows, run.pinned.master)
+            if shed.any():
+                keys = keys.take(pa.array(np.arange(len(keys)), mask=shed))  # NULL: asks for nothing
+            answers.append(run.answer(keys))
+            shed = shed | (answers[-1].position == SHED)
+        return answers, shed
 
     def notes(self) -> dict[str, MasterNotes]:
         return {run.pinned.master.name: run.notes() for run in self._runs}
@@ -162,4 +174,4 @@ def enricher(plan: EnrichPlan, stream: pa.Schema) -> Iterator[Enricher]:
         for join in plan.joins:
             given = join_keys(stream.empty_table(), join.pinned.master).type
             same_kind(given, join.pinned.schema.field(0).type, join.pinned.master.name)
-        yield Enricher(tuple(MasterRun(plan, join, opened) for join in plan.joins))
+        yield Enricher(tuple(MasterRun(plan, join, opened) for join in plan.joins), plan.first)

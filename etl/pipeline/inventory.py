@@ -11,7 +11,7 @@ against events routed, rows in the log against rows decided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ import pyarrow.parquet as pq
 
 from etl.adapters import postgres
 from etl.adapters.claims import WAITING, ClaimIndex
+from etl.adapters.landing import format_of
 from etl.adapters.ledger import BatchRecord, Ledger
-from etl.contract.model import Pipeline
+from etl.adapters.verdicts import Verdicts
+from etl.contract.model import Format, Pipeline
 from etl.ingest.lines import LineReader
 from etl.pipeline.plan import BACKLOG, FACT, QUARANTINE, Places
 
@@ -45,6 +47,9 @@ class Inventory:
     mart: Mapping[str, int]
     mart_expected: Mapping[str, int]  # facts since a batch was first decided with this table
     ledger: Mapping[str, int]
+    released: Mapping[str, int] = field(default_factory=dict)  # by file of ours, lines that people sent in again
+    released_found: Mapping[str, int] = field(default_factory=dict)  # the same, counted in those that are still there
+    rejected: int = 0  # refused lines that stay out for good
 
     @property
     def faults(self) -> list[str]:
@@ -53,6 +58,9 @@ class Inventory:
         found = []
         if placed != self.raw_lines:
             found.append(f"{self.raw_lines} lines are in the raw files, {placed} events are in a place")
+        for file, lines in self.released_found.items():
+            if lines != self.released[file]:
+                found.append(f"{file} has {lines} lines, {self.released[file]} were released into it")
         if self.fact != self.fact_keys:
             found.append(f"{self.fact - self.fact_keys} events are in the fact table more than once")
         for table, rows in self.mart.items():
@@ -83,6 +91,8 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
     fact = tables[FACT].to_table(columns=[*key, "batch"])
     runs = [run for run in ledger.claim_runs() if under_way is None or run.batch < under_way.batch]
     loaded = [table.name for table in pipeline.mart if not table.is_aggregate]
+    verdicts = Verdicts(ledger)
+    released = verdicts.by_file()
     return Inventory(
         pipeline=pipeline.name,
         raw_lines=_raw_lines(pipeline, places, ledger) - (0 if under_way is None else under_way.counts.lines),
@@ -94,7 +104,16 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
         mart={table: _rows(dsn, table) for table in loaded},
         mart_expected={table: _facts_since(fact, ledger.first_batch_with(table)) for table in loaded},
         ledger=ledger.totals(),
+        released=released,
+        released_found=_released_lines(places, released),
+        rejected=verdicts.counts()["rejected"],
     )
+
+
+def _released_lines(places: Places, released: Mapping[str, int]) -> dict[str, int]:
+    """Lines of the files of ours that are still in the landing folder or the archive."""
+    paths = [path for folder in (places.landing, places.archive) for path in _files(folder, "")]
+    return {path.name: _lines(path, "jsonl", None) for path in paths if path.name in released}
 
 
 def _loaded(under_way: BatchRecord | None) -> ds.Expression:
@@ -134,7 +153,7 @@ def _raw_lines(pipeline: Pipeline, places: Places, ledger: Ledger) -> int:
     return archived + sum(_lines(path, format, consumed[_name(path)].end) for path in here if _name(path) in consumed)
 
 
-def lines_under(folder: Path, format: str) -> int:
+def lines_under(folder: Path, format: Format) -> int:
     """Lines of all events in a folder of the archive."""
     return sum(_lines(path, format, None) for path in _files(folder, format))
 
@@ -148,7 +167,8 @@ def _files(folder: Path, format: str) -> Iterator[Path]:
         yield from (path for path in sorted(folder.rglob("*")) if path.is_file() and f".{format}" in path.name)
 
 
-def _lines(path: Path, format: str, end: int | None) -> int:
+def _lines(path: Path, format: Format, end: int | None) -> int:
+    format = format_of(_name(path), format)
     if format == "parquet":
         return _parquet_rows(path)
     reader, count = LineReader(), 0

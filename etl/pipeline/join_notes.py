@@ -27,6 +27,7 @@ class MasterNotes:
     metrics: Metrics = field(default_factory=Metrics)
     tactics: Mapping[str, int] = field(default_factory=dict)  # tuples joined, by tactic
     state_bytes: int = 0  # peak memory of the joins, summed over tasks
+    seconds: float = 0.0  # in the joins, summed over tasks
     learned_parts: tuple[KeyFrequencies, ...] = ()  # of tasks, added up when somebody asks
 
     @property
@@ -34,7 +35,7 @@ class MasterNotes:
         """All that tasks have learned."""
         return total(list(self.learned_parts)) if self.learned_parts else None
 
-    def after(self, metrics: Metrics, tactic: str) -> MasterNotes:
+    def after(self, metrics: Metrics, tactic: str, seconds: float) -> MasterNotes:
         """With one more call of a join."""
         tactics = {**self.tactics, tactic: self.tactics.get(tactic, 0) + metrics.tuples}
         return replace(
@@ -42,6 +43,7 @@ class MasterNotes:
             metrics=self.metrics + metrics,
             tactics=tactics,
             state_bytes=max(self.state_bytes, metrics.state_bytes),
+            seconds=self.seconds + seconds,
         )
 
     def with_learned(self, learned: KeyFrequencies | None) -> MasterNotes:
@@ -55,6 +57,7 @@ class MasterNotes:
             self.metrics + other.metrics,
             {name: self.tactics.get(name, 0) + other.tactics.get(name, 0) for name in names},
             self.state_bytes + other.state_bytes,
+            self.seconds + other.seconds,
             parts if len(parts) < _MANY_PARTS else (total(list(parts)),),
         )
 
@@ -65,6 +68,7 @@ class MasterNotes:
             "metrics": asdict(self.metrics),
             "tactics": dict(self.tactics),
             "state_bytes": self.state_bytes,
+            "seconds": self.seconds,
             "tuples": None if learned is None else learned.tuples,
         }
         keys = pa.array([], pa.int64()) if learned is None else learned.keys
@@ -82,7 +86,10 @@ class MasterNotes:
         counters = json.loads(rows.schema.metadata[b"notes"])
         metrics = dict(counters["metrics"])
         notes = cls(
-            Metrics(**{**metrics, "cost": Cost(**metrics["cost"])}), counters["tactics"], counters["state_bytes"]
+            Metrics(**{**metrics, "cost": Cost(**metrics["cost"])}),
+            counters["tactics"],
+            counters["state_bytes"],
+            counters["seconds"],
         )
         if counters["tuples"] is None:
             return notes
@@ -103,6 +110,7 @@ class MasterNotes:
             "lookups": counted.cost.lookups,
             "shed": counted.shed,
             "state_bytes": self.state_bytes,
+            "seconds": round(self.seconds, 6),
             "front_stage": None if kept is None else kept.as_json(),
         }
 

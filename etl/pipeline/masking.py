@@ -46,7 +46,7 @@ class Masking:
             return text
         if self.pipeline.stream.source.format != "csv":
             return _masked_json(text, self._names)
-        header = self._header(source_file, landed_at)
+        header = self.header(source_file, landed_at)
         return HIDDEN if header is None else self._masked_csv(text, header)
 
     def _masked_csv(self, text: str, header: str) -> str:
@@ -59,7 +59,7 @@ class Masking:
         csv.writer(line, delimiter=delimiter, lineterminator="").writerow(shown)
         return line.getvalue()
 
-    def _header(self, name: str, landed_at: datetime) -> str | None:
+    def header(self, name: str, landed_at: datetime) -> str | None:
         """The first line of the very file that landed then under this name, wherever it is by now."""
         for path in self._candidates(name):
             try:

@@ -14,23 +14,25 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from etl.adapters import landing
 from etl.adapters.delta_log import DeltaLog
 from etl.adapters.great_expectations import Audit
-from etl.adapters.landing import Limits, Slice
+from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
+from etl.adapters.losses import LossBook
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import LinesDoNotAddUp, Progress
+from etl.pipeline import deadline, isolate, publishing, recover, waiting
 from etl.pipeline import decision as decisions
-from etl.pipeline import publishing, recover
+from etl.pipeline.deadline import Control
 from etl.pipeline.dimensions import Dimensions
 from etl.pipeline.engine import Engine
 from etl.pipeline.plan import FACT, BatchPlan, Places
@@ -68,7 +70,7 @@ class Executor(Protocol):
         ...
 
 
-def _nothing(_: str) -> None:
+def no_fault(_: str) -> None:
     """No fault is injected here."""
 
 
@@ -88,7 +90,7 @@ class MicroBatch:
     clock: Clock
     progress: Progress
     limits: Limits = field(default_factory=Limits)
-    checkpoint: Checkpoint = _nothing
+    checkpoint: Checkpoint = no_fault
 
     @property
     def ledger(self) -> Ledger:
@@ -120,32 +122,52 @@ class MicroBatch:
         source = self.resolved.pipeline.stream.source
         files = landing.scan(self.places.landing, source.format)
         consumed = self.ledger.consumed([file.name for file in files]) if files else {}
-        slices = landing.fix_slices(self.places.landing, files, consumed, source.format, now, self.limits)
+        control = self._control(files, consumed)
+        limits = self.limits.within(control.take_bytes)
+        slices = landing.fix_slices(self.places.landing, files, consumed, source.format, now, limits)
         if not slices and not self._can_go_on(now):
             return None
         last = self.ledger.last()
         batch = 1 if last is None else last.batch + 1
         self.checkpoint("before input is fixed")
-        self.ledger.fix(batch, run_id, now, slices)
+        taken = sum(one.last - one.first for one in slices)
+        self.ledger.fix(batch, run_id, now, slices, replace(control, taken_bytes=taken).as_json())
         self.checkpoint("after input is fixed")
         return batch
+
+    def _control(self, files: Sequence[LandedFile], consumed: Mapping[bytes, Consumed]) -> Control:
+        """What the next batch may do and still end in time."""
+        pipeline = self.resolved.pipeline
+        landed = sum(file.size - (consumed[file.name].end if file.name in consumed else 0) for file in files)
+        shed = sum(file.waiting for file in self.ledger.backlog_files() if file.cause == "time")
+        costs = deadline.observed(deadline.past(self.ledger.history(deadline.RECENT)))
+        control = deadline.control(costs, landed, shed, pipeline.deadline, pipeline.shedding, self.executor.slots)
+        if control.overloaded:
+            self.progress(f"overload: {control.waiting} events wait, one batch serves {control.capacity} in time")
+        return control
 
     def _can_go_on(self, now: datetime) -> bool:
         """Whether anything that waits is worth a batch of its own."""
         if not self.ledger.backlog_files():
             return False
         with self.engine.pinned(f"{self.name} backlog", now, self.progress) as masters:
-            return bool(self._waiting(masters, now))
+            hopeful = bool(self._waiting(masters, now))
+            if not hopeful:
+                self.ledger.record_look(versions_of(masters))
+            return hopeful
 
-    def _waiting(self, masters: Iterable[PinnedMaster], now: datetime) -> tuple[BacklogFile, ...]:
-        """Files of the backlog worth another try: shed events always, others when masters or patience have changed."""
+    def _waiting(
+        self, masters: Iterable[PinnedMaster], now: datetime, reload: int | None = None
+    ) -> tuple[BacklogFile, ...]:
+        """Files of the backlog worth another try: shed events as far as there is room, oldest first; others when
+        masters or patience have changed."""
         files = self.ledger.backlog_files()
         if not files:
             return ()
-        last = self.ledger.last_decided()
-        changed = last is None or last.master_versions != versions_of(masters)
         patience = now - self.resolved.pipeline.grace
-        return tuple(file for file in files if changed or file.cause == "time" or file.since < patience)
+        hopeful = waiting.may_go_on(files, self.places, tuple(masters), self.ledger.last_decided())
+        waited = [file for file in files if file.cause == "master" and (file.since < patience or file.path in hopeful)]
+        return (*waited, *deadline.oldest((file for file in files if file.cause == "time"), reload))
 
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 
@@ -158,11 +180,11 @@ class MicroBatch:
             self.dimensions.sync(masters, self.progress)
             for _ in range(_TRIES_WHILE_INPUT_CHANGES):
                 slices = self.ledger.slices(batch)
-                plan = self._plan(batch, slices, masters, began.started_at)
+                plan = self._plan(began, slices, masters)
                 if not slices and not plan.backlog:
                     self.ledger.abandon(batch)
                     return False
-                told = decisions.gather(self.executor.run(plan))
+                told = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
                 if not told.changed:
                     self._commit(began, plan, told, masters)
                     self.engine.learn_later(masters, told.notes, time.perf_counter() - started_s, pins.pop_all())
@@ -170,22 +192,21 @@ class MicroBatch:
                 self._leave_out(batch, slices, told.changed)
         raise InputRestless(self.name, tuple(one.file.label for one in slices))
 
-    def _plan(
-        self, batch: int, slices: tuple[Slice, ...], masters: tuple[PinnedMaster, ...], now: datetime
-    ) -> BatchPlan:
-        backlog = self._waiting(masters, now)
+    def _plan(self, began: BatchRecord, slices: tuple[Slice, ...], masters: tuple[PinnedMaster, ...]) -> BatchPlan:
+        control = Control() if began.control is None else Control.from_json(began.control)
+        backlog = self._waiting(masters, began.started_at, control.reload)
         size = sum(one.last - one.first for one in slices) + sum(file.waiting * 200 for file in backlog)
         tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
         return BatchPlan(
             resolved=self.resolved,
             places=self.places,
-            batch=batch,
+            batch=began.batch,
             attempt=secrets.token_hex(4),
-            now=now,
+            now=began.started_at,
             slices=slices,
             backlog=backlog,
             claims=self.ledger.claim_runs(),
-            enrich=self.engine.plan(masters, self.progress),
+            enrich=self.engine.plan(masters, control, tasks, self.progress),
             readers=max(1, min(tasks, len(slices) + len(backlog))),
             routers=tasks,
         )
@@ -199,6 +220,7 @@ class MicroBatch:
     def _commit(
         self, began: BatchRecord, plan: BatchPlan, told: decisions.Told, masters: tuple[PinnedMaster, ...]
     ) -> None:
+        decisions.require_schema(told, self.resolved.pipeline, plan.batch)
         decision = decisions.decide(told, versions_of(masters))
         if decision.counts.lines != decision.counts.routed:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
@@ -207,8 +229,10 @@ class MicroBatch:
         recover.write_note(self.places, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
+        waiting.remember(self.places, plan.batch, masters)
         self.checkpoint("after the decision")
-        self.ledger.record_joins(plan.batch, {name: notes.as_json() for name, notes in told.notes.items()})
+        joins = {name: {**notes.as_json(), "tasks": plan.routers} for name, notes in told.notes.items()}
+        self.ledger.record_joins(plan.batch, joins)
 
     # ── 4. audit ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from etl.adapters.ledger import BacklogFile
 from etl.contract.model import Pipeline
 from etl.contract.resolve import ResolvedPipeline
 from etl.pipeline.enrich import EnrichPlan
+from etl.pipeline.line_choice import LineChoice
 
 FACT, QUARANTINE, BACKLOG = "fact", "quarantine", "backlog"
 
@@ -47,6 +48,7 @@ class BatchPlan:
     enrich: EnrichPlan
     readers: int  # tasks that read
     routers: int  # tasks that route, each with its share of the keys
+    lines: LineChoice = field(default_factory=LineChoice)  # all of them, unless tasks do not survive some
 
     @property
     def pipeline(self) -> Pipeline:

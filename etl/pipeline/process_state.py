@@ -29,6 +29,8 @@ class ProcessState:
 
     prepared: dict[tuple[Path, str, str], tuple[Any, Any]] = field(default_factory=dict)
     """By site and pipeline: the declaration, and what was made ready for it (`etl.pipeline.prepare`)."""
+    decided: dict[Path, Any] = field(default_factory=dict)
+    """By the folder of a pipeline's tables: what its last decision has seen of the masters (`etl.pipeline.waiting`)."""
     _logs: dict[tuple[Path, str], DeltaLog] = field(default_factory=dict)
     _claims: dict[Path, tuple[tuple[ClaimRun, ...], ClaimIndex]] = field(default_factory=dict)
     _learning: dict[str, Future[None]] = field(default_factory=dict)

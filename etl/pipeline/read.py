@@ -16,17 +16,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from etl.adapters.claims import lanes
-from etl.adapters.landing import Slice, SliceReader
+from etl.adapters.landing import Slice, SliceReader, is_release
 from etl.adapters.ledger import BacklogFile
 from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
 from etl.contract.types import TIMESTAMP
 from etl.ingest.csv_lines import split_header
+from etl.ingest.drift import Observed, observe
 from etl.ingest.events import Events, parse_events
 from etl.ingest.lines import LineReader, Lines
 from etl.ingest.parquet_rows import read_rows
 from etl.ingest.payload import payload_hash
-from etl.pipeline import wire
+from etl.pipeline import released, wire
+from etl.pipeline.line_choice import ALL_LINES, LineChoice, poison_events
 from etl.pipeline.plan import BACKLOG, BatchPlan
 from etl.pipeline.wire import Message
 from etl.validate.checks import Checks
@@ -39,20 +41,37 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
     checks = Checks.compile(plan.pipeline.rules, stream.schema, plan.now)
     for one in slices:
         source = SliceReader(plan.places.landing, one)
-        lines = 0
-        for events in slice_events(stream, one, source):
+        lines, seen = 0, Observed()
+        for events, released_from in events_of(stream, one, source, plan.lines):
             lines += len(events)
-            yield from _dealt(_landed(events, one, checks, stream), plan.routers)
+            if not is_release(one.file.name):  # what was refused before says nothing about what is sent now
+                seen += observe(events, stream.fields)
+            yield from _dealt(_landed(events, released_from, one, checks, stream), plan.routers)
         yield wire.json_message(
             "slice",
-            {"ordinal": one.ordinal, "digest": source.digest, "lines": lines, "changed": source.changed},
+            {
+                "ordinal": one.ordinal,
+                "digest": source.digest,
+                "lines": lines,
+                "changed": source.changed,
+                "seen": seen.as_json(),
+            },
         )
     for file in backlog:
         yield from _dealt(_waiting(plan, file), plan.routers)
 
 
-def slice_events(stream: Stream, one: Slice, source: SliceReader) -> Iterator[Events]:
-    """The events of a slice, block by block."""
+def events_of(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice) -> Iterator[tuple[Events, pa.Array]]:
+    """The events of a slice, block by block, and the refused line that each was: NULL unless it was released."""
+    if is_release(one.file.name):
+        yield from released.read(b"".join(source.blocks()), stream, one.ordinal, choice)
+        return
+    for events in slice_events(stream, one, source, choice):
+        yield events, pa.nulls(len(events), pa.string())
+
+
+def slice_events(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice = ALL_LINES) -> Iterator[Events]:
+    """The events of a slice in the stream's format, block by block."""
     if stream.source.format == "parquet":
         yield from _parquet_events(source, stream)
         return
@@ -62,8 +81,11 @@ def slice_events(stream: Stream, one: Slice, source: SliceReader) -> Iterator[Ev
         if at_header and len(lines):
             header, lines = split_header(lines)
             at_header = False
-        if len(lines):
-            yield parse_events(lines, stream, header)
+        kept, aside = choice.split(one.ordinal, lines)
+        if len(kept):
+            yield parse_events(kept, stream, header)
+        if aside is not None and len(aside):
+            yield poison_events(aside, stream)
 
 
 def _lines(source: SliceReader) -> Iterator[Lines]:
@@ -80,7 +102,7 @@ def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
         yield from read_rows(pa.py_buffer(content), stream)
 
 
-def _landed(events: Events, one: Slice, checks: Checks, stream: Stream) -> pa.Table:
+def _landed(events: Events, released_from: pa.Array, one: Slice, checks: Checks, stream: Stream) -> pa.Table:
     """Events that have just landed, as they travel."""
     n = len(events)
     reasons = checks.add(events.batch, events.reasons)
@@ -99,6 +121,7 @@ def _landed(events: Events, one: Slice, checks: Checks, stream: Stream) -> pa.Ta
         pa.array(hi),
         pa.nulls(n, pa.string()),
         pa.nulls(n, TIMESTAMP),
+        released_from,
     ]
     return pa.Table.from_arrays(columns, schema=wire.wire_schema(stream))
 
@@ -108,6 +131,7 @@ def _waiting(plan: BatchPlan, file: BacklogFile) -> pa.Table:
     rows = pq.read_table(plan.places.tables / BACKLOG / file.path)
     n = rows.num_rows
     stream = plan.pipeline.stream
+    have = set(rows.column_names)
     columns = {
         wire.RAW: rows["raw"],
         wire.REASONS: pa.array([[]] * n, pa.list_(pa.string())),
@@ -120,9 +144,9 @@ def _waiting(plan: BatchPlan, file: BacklogFile) -> pa.Table:
         wire.KEY_HI: rows["key_hi"].combine_chunks().view(pa.uint64()),
         wire.WAITED_IN: pa.array([file.path], pa.string()).take(pa.array(np.zeros(n, np.int32))),
         wire.WAITING_SINCE: rows["decided_at"],
+        wire.RELEASED_FROM: rows["released_from"] if "released_from" in have else pa.nulls(n, pa.string()),
     }
     schema = wire.wire_schema(stream)
-    have = set(rows.column_names)
     arrays = [
         columns[field.name]
         if field.name in columns

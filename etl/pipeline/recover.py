@@ -18,6 +18,7 @@ from etl.adapters.durable import write_durably
 from etl.adapters.landing import LandedFile, Slice
 from etl.adapters.ledger import RESTORED, BatchRecord, Decision
 from etl.errors import TerminalError
+from etl.pipeline import release
 from etl.pipeline.plan import BACKLOG, FACT, QUARANTINE, BatchPlan, Places
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def settle(run: MicroBatch) -> None:
     if ahead > known:
         _finish(run, ahead)
         _put_back(run, known, ahead)
+        release.put_back(run)
+    release.settle(run)
 
 
 def _add_again(run: MicroBatch, table: str, held: int) -> None:

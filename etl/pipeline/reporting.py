@@ -62,6 +62,7 @@ def compose(
             "counts": {**counts, "landed": record.counts.lines},
             "totals": {**totals, "events_landed": totals["lines"]},
             "reasons": record.counts.reasons,
+            "added_fields": record.counts.added_fields,
             "quarantine_samples": list(samples),
             "joins": [_join(record, name, join, tactic) for name, join in counts["joins"].items()],
             "freshness_s": record.freshness,

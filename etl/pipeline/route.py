@@ -42,6 +42,8 @@ from etl.pipeline.wire import Message
 from etl.validate import route as routing
 
 Flags = npt.NDArray[np.bool_]
+_BACKLOG_ROWS = 20_000
+"""Of one file: the backlog is taken up again by files, and a batch must be able to take up a few only."""
 
 
 @dataclass(slots=True)
@@ -153,9 +155,7 @@ class _Router:
         self._defer(rows[wire.WAITED_IN], routes.shed)
         self._wait(rows, new_waiting, routes)
         given_up = rows.filter(pa.array(routes.quarantined))
-        reasons = pa.array(
-            [routes.reasons(int(row)) for row in np.flatnonzero(routes.quarantined)], pa.list_(pa.string())
-        )
+        reasons = routes.reasons(np.flatnonzero(routes.quarantined))
         measured = Measures.compile(plan.pipeline, rows.schema).add(rows.filter(pa.array(routes.accepted)))
         self._claim(measured.accepted, claim.ACCEPTED)
         for refused in (given_up, measured.refused):
@@ -163,22 +163,24 @@ class _Router:
         return measured.accepted, [(given_up, reasons), (measured.refused, measured.reasons)]
 
     def _wait(self, rows: pa.Table, waiting: Flags, routes: routing.Routes) -> None:
-        """Write new events of the backlog, in one file for each thing they wait for."""
+        """Write new events of the backlog, in files for each thing they wait for."""
         causes: dict[Cause, Flags] = {"time": waiting & routes.shed, "master": waiting & ~routes.shed}
         for cause, flags in causes.items():
             chosen = np.flatnonzero(flags)
             if not len(chosen):
                 continue
-            reasons = pa.array([routes.reasons(int(row)) for row in chosen], pa.list_(pa.string()))
+            reasons = routes.reasons(chosen)
             part = rows.take(pa.array(chosen))
-            self._add_file(BACKLOG, backlog_rows(part, reasons, self._plan), cause)
+            kept = backlog_rows(part, reasons, self._plan)
+            for number, first in enumerate(range(0, len(chosen), _BACKLOG_ROWS)):
+                self._add_file(BACKLOG, kept.slice(first, _BACKLOG_ROWS), cause, number)
             self._claim(part, claim.WAITING)
             self._sums["shed"] += len(chosen) if cause == "time" else 0
 
     def _defer(self, waited_in: pa.ChunkedArray, shed: Flags) -> None:
         """Count by file which events of the backlog were tried, and for which of them there was no time."""
         self._result.deferred = dict.fromkeys(waited_in.drop_null().unique().to_pylist(), 0)
-        self._result.deferred |= Counter(waited_in.filter(pa.array(shed)).drop_null().to_pylist())
+        self._result.deferred |= _counted(waited_in.filter(pa.array(shed)))
 
     def _claim(self, rows: pa.Table, state: int) -> None:
         n = rows.num_rows
@@ -229,12 +231,12 @@ class _Router:
 
     def _resolve(self, rows: pa.Table) -> None:
         """Count events that wait no longer, by the backlog file they waited in."""
-        for file, count in Counter(rows[wire.WAITED_IN].drop_null().to_pylist()).items():
+        for file, count in _counted(rows[wire.WAITED_IN]).items():
             self._result.resolved[file] = self._result.resolved.get(file, 0) + count
 
-    def _add_file(self, table: str, rows: pa.Table, cause: Cause | None = None) -> None:
+    def _add_file(self, table: str, rows: pa.Table, cause: Cause | None = None, number: int = 0) -> None:
         name = self._plan.part_name(self._router)
-        name = name if cause is None else f"{cause}-{name}"
+        name = name if cause is None else f"{cause}-{number}-{name}"
         file = write_part(self._plan.places.tables, table, name, rows, cause)
         self._result.files.append(file)
         self._sums[table] += file.rows
@@ -255,6 +257,11 @@ class _Router:
             joins=self._joins,
         )
         return result
+
+
+def _counted(values: pa.ChunkedArray) -> dict[str, int]:
+    """How often each value occurs, NULL aside."""
+    return {one["values"]: one["counts"] for one in values.drop_null().value_counts().to_pylist()}
 
 
 def _all_the_same(reasons: list[str], count: int) -> pa.Array:

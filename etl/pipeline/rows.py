@@ -51,6 +51,7 @@ def quarantine_rows(rows: pa.Table, reasons: pa.Array, key: tuple[str, ...], bat
         "landed_at": rows[wire.LANDED],
         "decided_at": _constant(now, TIMESTAMP, rows),
         "from_backlog": rows[wire.WAITED_IN].is_valid(),
+        "released_from": rows[wire.RELEASED_FROM],
     }
     return _shaped(rows, columns, quarantine_schema())
 
@@ -68,6 +69,7 @@ def backlog_rows(rows: pa.Table, reasons: pa.Array, plan: BatchPlan) -> pa.Table
         "line": rows[wire.LINE],
         "landed_at": rows[wire.LANDED],
         "decided_at": _constant(plan.now, TIMESTAMP, rows),
+        "released_from": rows[wire.RELEASED_FROM],
     }
     return _shaped(rows, columns, backlog_schema(plan.pipeline))
 

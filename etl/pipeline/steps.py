@@ -8,8 +8,6 @@ so a held batch holds the line and nothing overtakes it. Pipelines do not wait f
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +18,13 @@ from typing import Any
 from etl.adapters import ledger, postgres
 from etl.adapters.landing import Limits
 from etl.adapters.ledger import BatchRecord, Writer
-from etl.errors import Busy, TerminalError
+from etl.errors import TerminalError
 from etl.model import Operation, Progress
 from etl.pipeline import maintenance, reporting
 from etl.pipeline.maintenance import Keep, Tables
-from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, _nothing
+from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, no_fault
 from etl.pipeline.prepare import Prepared, Preparer, audit_of
+from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 
 
@@ -41,7 +40,7 @@ class Steps:
     dsn: str = field(repr=False)
     executor: Executor
     clock: Callable[[], datetime] = _now
-    checkpoint: Checkpoint = _nothing
+    checkpoint: Checkpoint = no_fault
 
     def prepare(self) -> None:
         """Bring Postgres to the newest schema. What a pipeline needs is made when it first runs."""
@@ -151,7 +150,7 @@ class Steps:
     def _writing(self, pipeline: str, holder: str, progress: Progress) -> Iterator[MicroBatch]:
         preparer = Preparer(self.settings, self.dsn)
         declared = preparer.declared(pipeline)
-        with _file_lock(self.settings, pipeline), ledger.writing(self.dsn, pipeline, holder) as writer:
+        with writing(self.settings, self.dsn, pipeline, holder) as writer:
             yield self._batch(preparer.prepare(declared, writer, self.clock(), progress), writer, progress)
 
     def _batch(self, prepared: Prepared, writer: Writer, progress: Progress) -> MicroBatch:
@@ -170,21 +169,6 @@ class Steps:
             limits=Limits(batch_bytes=self.settings.batch_bytes),
             checkpoint=self.checkpoint,
         )
-
-
-@contextmanager
-def _file_lock(settings: Settings, pipeline: str) -> Iterator[None]:
-    """A second lock beside a local root: two ledgers must never write one warehouse."""
-    folder = settings.warehouse / pipeline
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise Busy(f"another process, which holds {folder / '.writer'}") from None
-    finally:
-        os.close(descriptor)
 
 
 def summary(record: BatchRecord) -> dict[str, Any]:

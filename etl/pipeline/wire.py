@@ -8,7 +8,10 @@ them into its own row format. Only data crosses: an error is told by its kind an
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,6 +31,7 @@ TOLD_DDL = "kind string, name string, payload binary"
 RAW, REASONS, SOURCE, SLICE, LINE = "$raw", "$reasons", "$source", "$slice", "$line"
 LANDED, PAYLOAD, KEY_LO, KEY_HI = "$landed_at", "$payload", "$lo", "$hi"
 WAITED_IN, WAITING_SINCE = "$backlog", "$since"
+RELEASED_FROM = "$released"
 
 
 def wire_schema(stream: Stream) -> pa.Schema:
@@ -47,6 +51,7 @@ def wire_schema(stream: Stream) -> pa.Schema:
             (KEY_HI, pa.uint64()),
             (WAITED_IN, pa.string()),  # the backlog file an event waited in; NULL: it has just landed
             (WAITING_SINCE, TIMESTAMP),
+            (RELEASED_FROM, pa.string()),  # the refused line that a person sent in again; NULL: it came by itself
         ]
     )
 
@@ -109,12 +114,40 @@ class WorkerRefused(TransientError):
     """A task met an error that may pass."""
 
 
-def error_message(error: FrontstageError) -> Message:
-    kind = "terminal" if isinstance(error, TerminalError) else "transient"
-    return json_message("error", {"kind": kind, "text": str(error)})
+class TaskLost(TransientError):
+    """A task died or broke, and nobody knows why: perhaps by accident, perhaps because of a line it read."""
+
+
+class DriverLost(TransientError):
+    """Whoever runs the tasks is gone."""
+
+
+def error_message(error: Exception) -> Message:
+    """Why a task could not do its work, by cause."""
+    if isinstance(error, FrontstageError):
+        kind = "terminal" if isinstance(error, TerminalError) else "transient"
+        return json_message("error", {"kind": kind, "text": str(error)})
+    if isinstance(error, OSError) and error.errno in _SHORTAGES:
+        return json_message(
+            "error", {"kind": "transient", "text": f"a task could not go on: {os.strerror(error.errno)}"}
+        )
+    return json_message("error", {"kind": "lost", "text": f"{type(error).__name__} at {_place(error)}"})
+
+
+_SHORTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What a machine lacks for a while: another try helps, and no line is to blame."""
+
+
+def _place(error: Exception) -> str:
+    """Where code broke; never what it said, for that may hold values of events."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    return " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames))
+
+
+_RAISED = {"terminal": WorkerFailed, "transient": WorkerRefused, "lost": TaskLost}
 
 
 def raise_error(message: Message) -> None:
     """Raise what a task could not do, in its own words."""
     told = message.json()
-    raise (WorkerFailed if told["kind"] == "terminal" else WorkerRefused)(told["text"])
+    raise _RAISED[told["kind"]](told["text"])

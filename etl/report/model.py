@@ -155,6 +155,7 @@ class RunReport(_Value):
     counts: Counts = Counts()
     totals: Totals = Totals()
     reasons: dict[Text, Rows] = {}
+    added_fields: dict[Text, Rows] = {}
     quarantine_samples: tuple[Sample, ...] = ()
     joins: tuple[JoinReport, ...] = ()
     freshness_s: Percentiles | None = None

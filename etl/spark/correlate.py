@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -40,6 +41,8 @@ class SparkCorrelations:
     def run(self, plan: BatchPlan) -> list[Message]:
         """One job."""
         self._shared.require(plan.places.correlations)
+        if plan.places.store.is_local:
+            self._shared.require(Path(plan.places.store.root))
         told = self._spark.range(0, plan.readers, 1, plan.readers)
         if plan.readers == plan.tasks == 1:
             told = told.mapInArrow(self.tasks(partial(_all_stages, plan)), wire.SHUFFLED_DDL)

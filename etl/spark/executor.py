@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from etl.errors import FrontstageError, TerminalError
+from etl.errors import TerminalError
 from etl.pipeline import wire
 from etl.pipeline.plan import BatchPlan
 from etl.pipeline.read import read
 from etl.pipeline.route import route
-from etl.pipeline.wire import Message
+from etl.pipeline.wire import DriverLost, Message, TaskLost
 
 _COLUMNS = ["kind", "name", "payload"]
 
@@ -40,13 +42,15 @@ class SparkExecutor:
     def run(self, plan: BatchPlan) -> list[Message]:
         """One job."""
         self._shared.require(plan.places.tables)
+        with _told_apart():
+            return [Message(row.kind, bytes(row.payload), row.name) for row in self._tasks(plan).collect()]
+
+    def _tasks(self, plan: BatchPlan) -> DataFrame:
         readers = self._spark.range(0, plan.readers, 1, plan.readers)
         if plan.readers == plan.routers == 1:
-            told = readers.mapInArrow(partial(_read_and_route, plan), wire.TOLD_DDL)
-        else:
-            rows = readers.mapInArrow(partial(_read, plan), wire.SHUFFLED_DDL)
-            told = rows.repartitionById(plan.routers, "part").mapInArrow(partial(_route, plan), wire.TOLD_DDL)
-        return [Message(row.kind, bytes(row.payload), row.name) for row in told.collect()]
+            return readers.mapInArrow(partial(_read_and_route, plan), wire.TOLD_DDL)
+        rows = readers.mapInArrow(partial(_read, plan), wire.SHUFFLED_DDL)
+        return rows.repartitionById(plan.routers, "part").mapInArrow(partial(_route, plan), wire.TOLD_DDL)
 
 
 class SharedRoot:
@@ -62,6 +66,7 @@ class SharedRoot:
         slots = int(context.defaultParallelism)
         if root in self._seen or context.master.startswith("local["):
             return
+        root.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=root, prefix=".seen-", suffix=".probe") as probe:
             asked = self._spark.range(0, slots, 1, slots).mapInArrow(partial(_see, probe.name), "seen boolean")
             if not all(row.seen for row in asked.collect()):
@@ -112,8 +117,26 @@ def _read_and_route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Itera
 
 
 def _caught(work: Callable[[], Iterator[Message]]) -> Iterator[Message]:
-    """What the work tells; an error of ours is told too, as data."""
+    """What the work tells; an error is told too, as data."""
     try:
         yield from work()
-    except FrontstageError as error:
+    except Exception as error:
         yield wire.error_message(error)
+
+
+_DIED = ("Python worker exited unexpectedly", "Python worker failed to connect back", "ExecutorLostFailure")
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """What Spark could not finish, by cause: workers died, Spark itself is gone, or anything else, as it is."""
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise DriverLost(f"Spark's JVM is gone ({type(error).__name__}); start the runner again") from error
+    except Exception as error:
+        text = str(error)
+        died = next((words for words in _DIED if words in text), None)
+        if died is None:
+            raise
+        raise TaskLost(died) from error

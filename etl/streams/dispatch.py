@@ -116,6 +116,7 @@ class _Reading:
             pipeline_wire.LINE: pa.array(events.line, pa.int64()),
             pipeline_wire.LANDED: pa.repeat(pa.scalar(landed_at, TIMESTAMP), n),
             pipeline_wire.WAITED_IN: pa.nulls(n, pa.string()),
+            pipeline_wire.RELEASED_FROM: pa.nulls(n, pa.string()),
         }
         return pa.table(columns)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from etl.contract.correlation import Correlation
-from etl.correlate.condition import Condition
 from etl.correlate.model import Window
 from etl.correlate.query import JoinStep, Query
 from etl.errors import TerminalError
@@ -127,11 +126,6 @@ def window(one: Window) -> dict[str, float | None]:
         "lower_s": None if one.lower_us is None else one.lower_us / 1e6,
         "upper_s": None if one.upper_us is None else one.upper_us / 1e6,
     }
-
-
-def kind_of(condition: Condition) -> str:
-    """The kind of a condition in a word."""
-    return {"hash": "equality", "sorted": "band", "block": "theta"}[condition.layout]
 
 
 def _measured(name: str, ledger: StreamLedger) -> dict[str, Any]:

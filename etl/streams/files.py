@@ -10,12 +10,11 @@ file that fails is never read (ADR 51).
 
 from __future__ import annotations
 
-import os
 import struct
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,7 +61,7 @@ class FileStore:
         """Put a file in place; gives its size. The same name again must mean the same content."""
         seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
         if self.is_local:
-            _write_local(Path(self.root) / name, content, seal)
+            write_durably(Path(self.root) / name, content, seal)
         else:
             system, root = self._remote()
             path = f"{root}/{name}"
@@ -73,11 +72,6 @@ class FileStore:
     def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
         """What is in a file, mapped and found whole. It stays open for later batches of this process."""
         return _OPEN.get(self, name, parse)
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Let go of files that nobody will ask for again."""
-        for name in names:
-            _OPEN.drop(self, name)
 
     def names(self, folder: str) -> Iterator[tuple[str, float]]:
         """The files under a folder, with the time each was written."""
@@ -116,25 +110,6 @@ class FileStore:
             except FileNotFoundError:
                 raise FileDamaged(name, "is not there") from None
         return copy
-
-
-def _write_local(path: Path, content: pa.Buffer, seal: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.write(seal)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _modified(info: dict[str, Any]) -> float:
@@ -195,9 +170,6 @@ class OpenFiles:
             if len(self._known) <= _MOST_OPEN and self._known[oldest].used_s > unused_since:
                 return
             del self._known[oldest]
-
-    def drop(self, store: FileStore, name: str) -> None:
-        self._known.pop((store.root, name), None)
 
     def clear(self) -> None:
         self._known.clear()

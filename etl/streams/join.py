@@ -37,6 +37,8 @@ from etl.streams.wire import Address
 
 Given = dict[str, list[Message]]
 """What a unit is given, by role: tuples to store, tuples that probe."""
+Opened = dict[int, tuple[Run, StateRun]]
+"""Runs by their identity, which is theirs for as long as they are held here."""
 
 
 def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) -> Iterator[Message]:
@@ -102,19 +104,17 @@ class _Stage:
         yield self._changed(unit, side, chain, before, done)
         yield from self._forward(step, done.pairs)
 
-    def _opened(self, config: ChainConfig, held: tuple[StateRun, ...]) -> tuple[ChainedIndex, dict[int, StateRun]]:
+    def _opened(self, config: ChainConfig, held: tuple[StateRun, ...]) -> tuple[ChainedIndex, Opened]:
         """The unit's chain, and which of its runs is which file."""
         periods: dict[int, list[Run]] = {}
-        files: dict[int, StateRun] = {}
+        files: Opened = {}
         for one in held:
             run = open_run(self._plan.places.store, one)
             periods.setdefault(one.period, []).append(run)
-            files[id(run)] = one
+            files[id(run)] = run, one
         return ChainedIndex.restore(config, {period: tuple(runs) for period, runs in periods.items()}), files
 
-    def _changed(
-        self, unit: int, side: Side, chain: ChainedIndex, before: dict[int, StateRun], done: UnitStep | None
-    ) -> Message:
+    def _changed(self, unit: int, side: Side, chain: ChainedIndex, before: Opened, done: UnitStep | None) -> Message:
         """Keeps new runs for the task's file; tells the driver what changed of the unit's state, and what it did."""
         kept, added = set[int](), list[dict[str, object]]()
         for period, runs in chain.snapshot().items():
@@ -123,7 +123,7 @@ class _Stage:
                     kept.add(id(run))
                 else:
                     added.append(asdict(self._runs.add(self._number, unit, side, period, run)))
-        gone = [one.name for key, one in before.items() if key not in kept]
+        gone = [one.name for key, (_, one) in before.items() if key not in kept]
         told = {"correlation": self._index, "step": self._number, "unit": unit, "added": added, "removed": gone}
         if done is not None:
             effort = asdict(done.effort)

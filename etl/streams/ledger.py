@@ -169,7 +169,10 @@ class StreamLedger(Statements):
     def decide(
         self, batch: int, decided_at: datetime, decision: Decision, evolved: Mapping[str, Evolved], epoch: int
     ) -> None:
-        """ONE commit: what became of a batch. Fails without effect when another writer has taken over."""
+        """ONE commit: what became of a batch. Fails without effect when another writer has taken over.
+
+        A correlation that did not see the batch has missed it for good, so its state goes.
+        """
         values = {"batch": batch, "decided_at": decided_at, "decision": Json(decision.as_json())}
         with self.transaction():
             self.book.fence(epoch)
@@ -179,6 +182,7 @@ class StreamLedger(Statements):
             self._insert("input_read", [(NAME, batch, *one) for one in decision.slices])
             segments = [(*astuple(one), batch) for one in decision.segments]
             self._insert("segment_add", segments)
+            self._execute("delete from etl.correlation where name <> all(%(names)s)", {"names": list(evolved)})
             for name, one in evolved.items():
                 self._evolve(name, one, batch)
 

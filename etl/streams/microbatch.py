@@ -23,7 +23,7 @@ from etl.contract.correlation import Correlation
 from etl.correlate.query import Query
 from etl.errors import TerminalError
 from etl.model import LinesDoNotAddUp, Progress
-from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, _nothing
+from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, no_fault
 from etl.pipeline.wire import Message
 from etl.streams import decision as decisions
 from etl.streams import figures, publishing, settle
@@ -65,7 +65,7 @@ class MicroBatch:
     clock: Clock
     progress: Progress
     limits: Limits = field(default_factory=Limits)
-    checkpoint: Checkpoint = _nothing
+    checkpoint: Checkpoint = no_fault
 
     # ── 1. fix input ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -130,6 +130,8 @@ class MicroBatch:
         missing = known.keys() - {one.name for one in self.catalog.correlations}
         if missing and self.catalog.broken:  # it may be one of those, and would miss this batch for good
             raise self.catalog.broken[0]
+        for name in sorted(missing):
+            self.progress(f"{name} is not declared any more: it misses this batch, so its state goes")
         for one in self.catalog.correlations:
             if one.name in known:
                 refuse_change(known[one.name].declared, one, self._query(one))

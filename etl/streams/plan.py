@@ -35,7 +35,9 @@ class Places:
     @classmethod
     def of(cls, settings: Settings) -> Places:
         root = settings.warehouse / "correlations"
-        store = FileStore(settings.stream_store or str(root / "_log"), settings.var / "stream-cache")
+        log = settings.stream_store or str(root / "_log")
+        log = log if "://" in log else str(settings.home / log)
+        store = FileStore(log, settings.var / "stream-cache")
         return cls(root, settings.warehouse / "streams", settings.archive / "streams", root / "_views", store)
 
 

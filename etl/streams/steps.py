@@ -14,19 +14,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from etl.adapters import ledger as pipeline_ledger
 from etl.adapters import postgres
 from etl.adapters.landing import Limits
 from etl.contract.errors import PipelineFileError
 from etl.errors import TerminalError
 from etl.model import Progress
 from etl.pipeline.maintenance import Keep, Tables
-from etl.pipeline.microbatch import Checkpoint, _nothing
-from etl.pipeline.steps import _file_lock
+from etl.pipeline.microbatch import Checkpoint, no_fault
+from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 from etl.streams import explain as explanation
 from etl.streams import maintenance
-from etl.streams.declared import Catalog, catalog, compiled
+from etl.streams.declared import Catalog, catalog
 from etl.streams.ledger import NAME, BatchRecord, StreamLedger, ledger_of
 from etl.streams.microbatch import Executor, MicroBatch
 from etl.streams.plan import Places
@@ -46,7 +45,7 @@ class CorrelationSteps:
     dsn: str = field(repr=False)
     executor: Executor
     clock: Callable[[], datetime] = _now
-    checkpoint: Checkpoint = _nothing
+    checkpoint: Checkpoint = no_fault
 
     def prepare(self) -> None:
         """Bring Postgres to the newest schema. What a correlation needs is made when it first runs."""
@@ -171,7 +170,7 @@ class CorrelationSteps:
         declared = self.catalog()
         for error in declared.errors:
             progress(str(error))
-        with _file_lock(self.settings, NAME), pipeline_ledger.writing(self.dsn, NAME, holder) as writer:
+        with writing(self.settings, self.dsn, NAME, holder) as writer:
             yield MicroBatch(
                 catalog=declared,
                 places=Places.of(self.settings),
@@ -212,9 +211,3 @@ def sentence(record: BatchRecord) -> str:
     refused = sum(one["quarantined"] for one in decided.streams.values())
     pairs = ", ".join(f"{name} {one['pairs']}" for name, one in decided.correlations.items())
     return f"{accepted} tuples, {refused} quarantined; pairs: {pairs or 'no correlation is declared'}"
-
-
-def query_of(declared: Catalog, name: str) -> Any:
-    """The compiled query of a declared correlation."""
-    one = next(one for one in declared.correlations if one.name == name)
-    return compiled(one, declared.streams)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Flags = npt.NDArray[np.bool_]
 SHED = "shed"
@@ -28,9 +29,16 @@ class Routes:
     shed: Flags
     missing: Mapping[str, Flags]  # by required master
 
-    def reasons(self, row: int) -> list[str]:
-        """Why this row waits or is refused."""
-        absent = [f"unknown_{master}" for master, flags in self.missing.items() if flags[row]]
+    def reasons(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Why these rows wait or are refused: a list of names for each."""
+        code = np.zeros(len(rows), np.int64)
+        for bit, flags in enumerate(self.missing.values()):
+            code |= flags[rows].astype(np.int64) << bit
+        codes, spread = np.unique(code, return_inverse=True)
+        return pa.array([self._names(int(one)) for one in codes], pa.list_(pa.string())).take(pa.array(spread))
+
+    def _names(self, code: int) -> list[str]:
+        absent = [f"unknown_{master}" for bit, master in enumerate(self.missing) if code >> bit & 1]
         return absent or [SHED]
 
 

@@ -254,9 +254,11 @@ def test_a_mistaken_file_has_a_dag_that_says_so_and_leaves_the_others_alone(plan
 
 def test_master_data_skips_what_nobody_has_used_and_tells_what_changed(plant: Plant) -> None:
     plant.until_quiet()
-    plant.execute("update plant.sensors set room = 'cellar' where sensor_id = 7")
     plant.airflow.wait_for_dag("master_data")
     plant.airflow.unpause("master_data")
+    plant.until(lambda: bool(plant.runs("master_data")), "the hour's run starts by itself")
+    plant.until_quiet("master_data")
+    plant.execute("update plant.sensors set room = 'cellar' where sensor_id = 7")
     run = plant.airflow.trigger("master_data")
     assert plant.airflow.wait("master_data", run, timeout_s=SOON_S).state == "success"
     states = plant.airflow.task_states("master_data", run)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
+from etl.pipeline.arrival import Arrival, WatchedMaster
+from etl.pipeline.prepare import Preparer
 from tests.pipeline.test_routes import COPY_CUSTOMER
 from tests.support.site import Site, order
 
@@ -88,3 +92,67 @@ def test_deferred_events_are_not_given_up_for_having_waited_long(site: Site) -> 
     assert site.totals()["backlog_open"] > 0
     tight(site.later(timedelta(days=30))).run()
     assert site.totals()["quarantine"] == 0
+
+
+def due(site: Site) -> bool:
+    """Whether the watcher would start a run."""
+    declared = Preparer(site.settings, site.dsn).declared(site.pipeline)
+    arrival = Arrival(
+        site.pipeline, site.landing, "jsonl", lambda: site.dsn, declared.grace, site.settings.master_pages,
+        tuple(WatchedMaster.of(one) for one in declared.masters),
+    )  # fmt: skip
+    return arrival.look(arrival.listing(), site.steps.clock()).due
+
+
+def test_events_that_wait_are_left_alone_when_other_master_rows_change(site: Site) -> None:
+    site.land("a.jsonl", order(1, customer_id=11), order(2, customer_id=12))
+    site.run()
+    site.execute(COPY_CUSTOMER, 90)
+    site.execute("update master.customers set phone = 'x', updated_at = now() where customer_id = 1")
+    assert due(site)
+    assert site.decide() is None, "nobody waits for customers 1 and 90"
+    assert not due(site), "one look is enough: no run is started for that again"
+    site.execute(COPY_CUSTOMER, 12)
+    assert due(site)
+    assert site.run() == 2
+    totals = site.totals()
+    assert (totals["fact"], totals["backlog_open"]) == (1, 1)
+
+
+def test_a_row_that_came_with_a_batch_which_did_not_look_for_it_is_not_missed(site: Site) -> None:
+    site.land("a.jsonl", order(1, customer_id=11))
+    site.run()
+    for number in range(3):
+        site.execute(COPY_CUSTOMER, 90 + number)
+        site.land(f"b{number}.jsonl", order(10 + number))
+        site.run()
+    assert site.record(4).decided.deferred == {}, "the event that waits was not tried"
+    site.execute(COPY_CUSTOMER, 11)
+    site.land("c.jsonl", order(20))
+    site.run()
+    assert site.totals()["backlog_open"] == 0
+
+
+def test_another_process_tries_what_waits_once_and_knows_then(site: Site) -> None:
+    site.land("a.jsonl", order(1, customer_id=11))
+    site.run()
+    site.execute(COPY_CUSTOMER, 90)
+    again = site.restarted()
+    assert again.run() == 2, "what the last decision has seen is not known here"
+    assert again.record(2).counts.accepted == 0
+    again.execute(COPY_CUSTOMER, 91)
+    assert again.decide() is None
+
+
+def test_everything_that_waits_is_tried_at_the_latest_after_some_batches(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.pipeline.waiting.EVERY", 2)
+    site.land("a.jsonl", order(1, customer_id=11))
+    site.run()
+    site.land("b.jsonl", order(2))
+    site.run()
+    site.land("c.jsonl", order(3))
+    site.run()
+    assert [sum(site.record(batch).decided.deferred.values(), len(site.record(batch).decided.deferred))
+            for batch in (1, 2, 3)] == [0, 0, 1]  # fmt: skip

@@ -36,6 +36,7 @@ def test_status_shows_where_every_event_is_and_the_batches_of_every_pipeline() -
     assert found["trips"] == {"totals": {}, "batches": []}
     totals = found["orders"]["totals"]
     assert (totals["lines"], totals["fact"], totals["quarantine"], totals["duplicates"]) == (4, 1, 1, 1)
+    assert totals["quarantine_open"] == 1
     (batch,) = found["orders"]["batches"]
     assert (batch["batch"], batch["state"], batch["accepted"]) == (1, "loaded", 1)
     text = invoke("status").stdout

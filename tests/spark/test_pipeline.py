@@ -19,19 +19,22 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters import postgres
+from etl.adapters.landing import Slice, scan
+from etl.pipeline import wire
+from etl.pipeline.decision import gather
 from etl.pipeline.in_process import InProcess
 from etl.pipeline.plan import BatchPlan
 from etl.pipeline.read import read
 from etl.pipeline.route import route
-from etl.pipeline.wire import Message, WorkerFailed
+from etl.pipeline.wire import Message, TaskLost, WorkerFailed
 from etl.samples import OrderConfig, arrive_late_customers, generate_orders
 from etl.settings import PROJECT
-from etl.spark.executor import SparkExecutor
+from etl.spark.executor import SparkExecutor, _route
 from tests.support.dirt import DIRT
 from tests.support.site import Site, order
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -138,6 +141,50 @@ def _work_and_die(plan: BatchPlan, flag: Path, batches: Iterator[pa.RecordBatch]
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
         yield pa.RecordBatch.from_pydict({"x": pa.array([1], pa.int32())})
+
+
+class _Mortal(SparkExecutor):
+    """Its Python workers are killed by a line with the deadly word, while it is read."""
+
+    def _tasks(self, plan: BatchPlan) -> DataFrame:
+        readers = self._spark.range(0, plan.readers, 1, plan.readers)
+        rows = readers.mapInArrow(partial(_read_and_perhaps_die, plan), wire.SHUFFLED_DDL)
+        return rows.repartitionById(plan.routers, "part").mapInArrow(partial(_route, plan), wire.TOLD_DDL)
+
+
+def _read_and_perhaps_die(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for reader in batch.column(0).to_pylist():
+            for message in read(plan, reader):
+                for row in wire.rows_of(message).to_pylist() if message.kind == "rows" else ():
+                    if b"kills" in row[wire.RAW] and "poison" not in row[wire.REASONS]:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                yield wire.to_batch([message])
+
+
+def test_a_line_that_kills_python_workers_is_found_and_refused(site: Site, spark: SparkSession) -> None:
+    mortal = replace(site, steps=replace(site.steps, executor=_Mortal(spark)))
+    mortal.land("a.jsonl", *[order(number, note="kills" if number == 23 else "") for number in range(1, 33)])
+    assert mortal.run() == 1, "one run, without a hand"
+    assert site.rows("fact").num_rows == 31
+    (refused,) = site.rows("quarantine").to_pylist()
+    assert (refused["line"], refused["reasons"]) == (23, ["poison"])
+    assert site.inventory().faults == []
+
+
+def test_code_that_breaks_in_a_worker_is_told_as_data(site: Site) -> None:
+    assert site.decide() is None, "the site is there"
+    site.land("a.jsonl", order(1))
+    with site.writing() as run:
+        plan = run._plan(1, (), (), datetime.now(UTC))
+        broken = replace(plan, enrich=None)
+        with pytest.raises(TaskLost, match="AttributeError at "):
+            gather(run.executor.run(replace(broken, slices=(slice_of(site),))))
+
+
+def slice_of(site: Site) -> Slice:
+    (file,) = scan(site.landing, "jsonl")
+    return Slice(0, file, 0, file.size)
 
 
 def test_an_error_of_ours_crosses_from_a_task_as_one_sentence(site: Site) -> None:

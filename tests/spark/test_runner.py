@@ -5,16 +5,30 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
 
 from etl.adapters import ledger
-from etl.spark.runner.client import StepFailed, StepRefused, answers, run_step
+from etl.pipeline.steps import Steps
+from etl.spark.correlate import SparkCorrelations
+from etl.spark.executor import SparkExecutor
+from etl.spark.runner.client import (
+    StepFailed,
+    StepRefused,
+    answers,
+    maintain_correlations,
+    run_correlations,
+    run_step,
+)
 from etl.spark.runner.service import app, listening
 from etl.stack.processes import wait_until
+from tests.support.correlate_histories import EPOCH
 from tests.support.site import Site, order
+from tests.support.stream_site import StreamSite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,17 +36,23 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def served(site: Site, spark: SparkSession) -> Iterator[Site]:
-    with listening(site.settings.runner_socket) as socket:
-        server = uvicorn.Server(uvicorn.Config(app(spark, site.steps), log_level="warning"))
+@contextmanager
+def serving(steps: Steps, spark: SparkSession) -> Iterator[None]:
+    with listening(steps.settings.runner_socket) as socket:
+        server = uvicorn.Server(uvicorn.Config(app(spark, steps), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
         thread.start()
-        assert wait_until(lambda: answers(site.settings.runner_socket), 20)
-        yield site
+        assert wait_until(lambda: answers(steps.settings.runner_socket), 20)
+        yield
         server.should_exit = True
         thread.join(timeout=20)
         assert not thread.is_alive()
+
+
+@pytest.fixture
+def served(site: Site, spark: SparkSession) -> Iterator[Site]:
+    with serving(site.steps, spark):
+        yield site
 
 
 def no_dsn() -> str:
@@ -59,6 +79,25 @@ def test_the_driver_tells_progress_result_and_errors_and_only_its_owner_can_ask(
         result = run_step(own, no_dsn, step, "orders", "run", batch=1, progress=said.append)
     assert result["state"] == "loaded"
     assert served.totals()["fact"] == 1
+
+
+def test_the_driver_runs_correlations_and_looks_after_them(tmp_path: Path, database: str, spark: SparkSession) -> None:
+    site = StreamSite.under(tmp_path, database, SparkCorrelations(spark))
+    site.declare("pairs", "select l.id as a, r.id as b from l join r on l.k = r.k")
+    site.land("l", "1", [{"id": 1, "k": 7, "t": EPOCH}])
+    site.land("r", "1", [{"id": 2, "k": 7, "t": EPOCH}])
+    said, steps = list[str](), Steps(site.settings, database, SparkExecutor(spark))
+    with serving(steps, spark):
+        batch = run_correlations(site.settings, no_dsn, "ingest", "run", progress=said.append)["batch"]
+        for step in ("correlate", "load", "report"):
+            told = run_correlations(site.settings, no_dsn, step, "run", batch=batch, progress=said.append)  # type: ignore[arg-type]
+        assert told["state"] == "loaded"
+        assert "batch 1 is loaded" in said
+        assert run_correlations(site.settings, no_dsn, "micro_batch", "run", progress=said.append) == {"batch": None}
+        with pytest.raises(StepFailed, match="batch 99 of correlations is not in the ledger"):
+            run_correlations(site.settings, no_dsn, "load", "run", batch=99, progress=said.append)
+        assert maintain_correlations(site.settings, no_dsn, 30, progress=said.append)["vacuumed"]
+    assert site.table("pairs").to_pylist() == [{"a": 1, "b": 2}]
 
 
 def test_without_a_driver_the_client_says_so(site: Site) -> None:

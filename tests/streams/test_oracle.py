@@ -77,12 +77,12 @@ def found(site: StreamSite, name: str) -> Counter[tuple[int, int]]:
     return Counter((row["a"], row["b"]) for row in site.table(name).to_pylist())
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_pair_is_in_the_table_once_whatever_condition_window_and_routing(site: StreamSite, seed: int) -> None:
     expected: dict[str, tuple[str, str]] = {}
     routing = cycle(ROUTINGS[seed:] + ROUTINGS[:seed])
-    for condition, (sql, _) in CONDITIONS.items():
-        for window, (within, extra, _) in WINDOWS.items():
+    for number, (condition, (sql, _)) in enumerate(CONDITIONS.items()):
+        for window, (within, extra, _) in list(WINDOWS.items())[(number + seed) % 2 :: 2]:  # all of them in two seeds
             options = next(routing)
             if "=" not in sql.replace("<=", "").replace(">=", ""):
                 options = {"routing": "auto", "units": options["units"]}
@@ -92,7 +92,7 @@ def test_every_pair_is_in_the_table_once_whatever_condition_window_and_routing(s
             site.declare(name, query, within=length, lateness=f"{LATENESS_S}s", **options)
             expected[name] = condition, window
     assert site.steps.check() == ()
-    past = history(seed, 5, "lr")
+    past = history(seed, 4, "lr")
     for number, batch in enumerate(past.batches):
         land(site, number, batch)
         site.run()
@@ -101,9 +101,10 @@ def test_every_pair_is_in_the_table_once_whatever_condition_window_and_routing(s
     for name, (condition, window) in expected.items():
         truth = nested_loop(left, right, CONDITIONS[condition][1], WINDOWS[window][2])
         assert found(site, name) == truth, name
+    sliding = next(name for name in expected if name.endswith("sliding"))
     late = sum(len(batch[stream]) for batch in past.batches for stream in "lr") - len(left) - len(right)
     assert late, "some tuples are late"
-    assert site.table("equality_sliding", "late").num_rows == late
+    assert site.table(sliding, "late").num_rows == late
 
 
 def test_three_streams_distinct_and_groups_agree_with_the_nested_loop(site: StreamSite) -> None:

@@ -83,14 +83,23 @@ def test_what_a_dry_run_finds_stays(tmp_path: Path, database: str) -> None:
     assert log_files(site, "segments") == before
 
 
+def test_a_correlation_that_missed_a_batch_starts_anew_when_its_file_is_back(tmp_path: Path, database: str) -> None:
+    site = StreamSite.under(tmp_path, database, InProcess())
+    for batch in range(3):
+        if batch != 1:
+            site.declare("pairs", SQL)
+        land(site, batch)
+        site.run()
+        (site.settings.correlations / "pairs.toml").unlink(missing_ok=True)
+    assert sorted((row["a"], row["b"]) for row in site.table("pairs").to_pylist()) == [(0, 100), (2, 102)]
+
+
 def test_state_of_a_correlation_whose_file_is_gone_leaves_and_frees_its_segments(tmp_path: Path, database: str) -> None:
     site = StreamSite.under(tmp_path, database, InProcess())
     site.declare("pairs", SQL)
     land(site, 0)
     site.run()
     (site.settings.correlations / "pairs.toml").unlink()
-    land(site, 1)
-    site.run()
     assert site.steps.maintain(Keep(), quiet)["correlations_forgotten"] == ["pairs"]
     assert site.rows("select count(*) from etl.state_run") == [(0,)]
 

@@ -161,6 +161,7 @@ class Site:
         self.close()
         state = process_state()
         state.prepared.clear()
+        state.decided.clear()
         state._logs.clear()
         state._claims.clear()
         return self

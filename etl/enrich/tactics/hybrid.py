@@ -10,7 +10,8 @@ many. A key the index does not know leaves with all its tuples as unmatched.
 
 `lookup_position` says which element chooses: 1 the oldest (nobody waits for ever), less while shedding, because
 there the oldest are about to be shed anyway and loading for them would be wasted (0.15 is the paper's optimum).
-`lookups` lets several elements choose at once; a batch that only wants to be done uses that.
+`lookups` lets several elements choose at once; a batch that only wants to be done uses that. With `best_first` a batch
+that may not read all it wants reads for the keys that most tuples wait for, wherever they stand.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class HybridConfig:
     lookups: int = 1
     lookup_position: float = 1.0
     shedding_position: float = TUNED_POSITION
+    best_first: bool = False
 
     def __post_init__(self) -> None:
         if self.capacity < 1 or self.lookups < 1:
@@ -81,8 +83,7 @@ class HybridJoin:
         pending = self.state.pending
         if not pending.size:
             return TacticStep()
-        position = self.config.shedding_position if shedding else self.config.lookup_position
-        wanted = pending.at(position, most.pages_of(most.lookups_of(self.config.lookups)))
+        wanted = self._wanted(shedding, most)
         rows, pages = self._index.pages_holding(wanted.arrow())
         same_kind(wanted.type, rows.schema.field(0).type)
         keys = encode(rows.column(0))
@@ -95,6 +96,14 @@ class HybridJoin:
             probes=found.probes, moved=held - pending.size,
         )  # fmt: skip
         return TacticStep(matched, lost, cost, frequency)
+
+    def _wanted(self, shedding: bool, most: BatchBudget) -> Keys:
+        """The keys whose pages are read now."""
+        count = most.pages_of(most.lookups_of(self.config.lookups))
+        if self.config.best_first:
+            return self.state.pending.most_wanted(count)
+        position = self.config.shedding_position if shedding else self.config.lookup_position
+        return self.state.pending.at(position, count)
 
     def shed(self, count: int) -> StreamTuples | None:
         """The oldest: they saw many pages go by and none was theirs, so theirs are rarely wanted."""

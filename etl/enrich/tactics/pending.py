@@ -169,6 +169,15 @@ class PendingTuples:
         groups, first = np.unique(self._group[runs], return_index=True)
         return self._keys(runs[first], groups.astype(np.int64))
 
+    def most_wanted(self, count: int) -> Keys:
+        """Up to `count` distinct keys, those that most tuples wait for first."""
+        live = np.flatnonzero(self._length[: self._runs])
+        group = self._group[live].astype(np.int64)
+        groups, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+        waiting = np.bincount(inverse, self._length[live])
+        chosen = np.argsort(-waiting, kind="stable")[:count]
+        return self._keys(live[first[chosen]], groups[chosen])
+
     def _run_at(self, position: float) -> int:
         rank = int((1.0 - position) * (self.size - 1))  # counted from the oldest
         before = np.cumsum(self._in_block)

@@ -96,10 +96,11 @@ def test_the_mart_of_orders_has_the_columns_it_always_had():
 def test_quarantine_and_backlog_keep_what_is_needed_to_judge_and_to_try_again():
     assert tables.quarantine_schema().names == [
         "batch", "key", "reasons", "raw", "raw_text", "source_file", "line", "landed_at", "decided_at", "from_backlog",
+        "released_from",
     ]  # fmt: skip
     assert tables.backlog_schema(declared("trips")).names == [
         "batch", *declared("trips").stream.schema.names, "extra", "payload_hash", "key_lo", "key_hi", "reasons", "raw",
-        "source_file", "line", "landed_at", "decided_at",
+        "source_file", "line", "landed_at", "decided_at", "released_from",
     ]  # fmt: skip
 
 

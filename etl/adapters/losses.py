@@ -1,0 +1,63 @@
+"""What the ledger remembers of lost tries: written before a try, so that a process that dies with it is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from psycopg2.extras import Json
+
+from etl.adapters.ledger import Ledger
+
+Part = tuple[int, int, int]
+"""Lines of a slice: its ordinal, first and last line."""
+
+
+@dataclass(slots=True)
+class Suspects:
+    """Lines that may have killed a try. `deaths` counts tries at them that nobody has heard of again."""
+
+    parts: list[Part]
+    deaths: int = 0
+
+
+@dataclass(slots=True)
+class Losses:
+    """Tries lost in a row, and the search: suspects still to be tried (the last one first), and lines found guilty."""
+
+    lost: int = 0
+    suspects: list[Suspects] | None = None  # None: nobody searches yet
+    poison: list[tuple[int, int]] = field(default_factory=list)  # ordinal of the slice, line
+
+    def as_json(self) -> dict[str, Any]:
+        open_ones = None if self.suspects is None else [[one.parts, one.deaths] for one in self.suspects]
+        return {"lost": self.lost, "suspects": open_ones, "poison": self.poison}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        found = value.get("suspects")
+        suspects = None
+        if found is not None:
+            suspects = [Suspects([(one[0], one[1], one[2]) for one in parts], deaths) for parts, deaths in found]
+        return cls(value.get("lost", 0), suspects, [(ordinal, line) for ordinal, line in value.get("poison", ())])
+
+
+@dataclass(frozen=True, slots=True)
+class LossBook:
+    """The losses of one batch, in the ledger."""
+
+    ledger: Ledger
+    batch: int
+
+    def read(self) -> Losses:
+        query = "select losses from etl.batch where pipeline = %s and batch = %s"
+        with self.ledger.connection.cursor() as cursor:
+            cursor.execute(query, (self.ledger.pipeline, self.batch))
+            (value,) = cursor.fetchone() or ({},)
+        return Losses.from_json(value)
+
+    def write(self, losses: Losses) -> None:
+        query = "update etl.batch set losses = %s where pipeline = %s and batch = %s and state = 'reading'"
+        with self.ledger.connection.cursor() as cursor:
+            cursor.execute(query, (Json(losses.as_json()), self.ledger.pipeline, self.batch))

@@ -1,0 +1,211 @@
+"""How much a batch takes in and may read of its masters, so that it ends in time (ADR 65).
+
+    earlier batches ─▶ Costs: fixed, per event, per page or key read ─▶ w: the events one batch can serve
+    w and what waits ─▶ Control, written down with the batch: a second try does the same
+
+    waiting ≤ w          all is taken in; what is left of w, up to 2·w, comes from the backlog, oldest first
+    w < waiting ≤ 2·w    w is taken in; the rest stays landed and comes next
+    waiting > 2·w        overload: as many as can be looked at are taken in and considered. What the front stage
+                         knows is served, keys and pages that most events wait for are read within the budget, and
+                         the rest is shed to the backlog
+
+Costs are counted, not timed, while a batch runs: the same Control sheds the same events. Pure: no clock, no files.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from etl.adapters.ledger import BacklogFile, BatchRecord
+from etl.contract.model import Shedding
+from etl.enrich.step import BatchBudget
+
+_MARGIN = 0.8
+"""Of the deadline, what is planned for: unit costs vary from batch to batch."""
+_LOOKED_AT = 0.5
+"""Of the time that is planned for, what taking events in may use under overload; the rest is for reading masters."""
+_FEW_READS = 64
+"""A join that read less says nothing of what reading costs."""
+RECENT = 8
+"""Batches whose costs count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What one earlier batch did, and how long it took."""
+
+    seconds: float
+    events: int
+    bytes: int
+    joins: Mapping[str, Mapping[str, Any]]  # by master: seconds, tasks, tuples, shed, pages, lookups
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCosts:
+    """What reading one master costs a task, and how much of it an event needs."""
+
+    page_s: float | None = None
+    lookup_s: float | None = None
+    event_s: float = 0.0  # of one task, per event that was served
+
+    def budget(self, seconds: float) -> BatchBudget:
+        """What a task can read in so many seconds."""
+        return BatchBudget(_fitting(seconds, self.page_s), _fitting(seconds, self.lookup_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Measured unit costs of one pipeline."""
+
+    fixed_s: float
+    event_s: float
+    event_bytes: float
+    reads: Mapping[str, ReadCosts] = field(default_factory=dict)
+
+    def served(self, seconds: float, tasks: int) -> int:
+        """w: how many events fit into so many seconds, masters read for them included."""
+        each = self.event_s + sum(one.event_s for one in self.reads.values()) / tasks
+        return max(1, int((seconds - self.fixed_s) / max(each, 1e-9)))
+
+    def looked_at(self, seconds: float) -> int:
+        """How many events can be taken in, whatever becomes of them."""
+        return max(1, int((seconds - self.fixed_s) / max(self.event_s, 1e-9)))
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a batch may do. Written down when its input is fixed."""
+
+    shedding: Shedding = "none"
+    overloaded: bool = False
+    waiting: int = 0  # events that had landed or were shed
+    capacity: int | None = None  # w
+    take_bytes: int | None = None
+    reload: int | None = None  # shed events that may come back
+    first: int | None = None  # of `keep`: so many events are served, the others shed unseen
+    budgets: Mapping[str, BatchBudget] = field(default_factory=dict)  # by master, of one task
+    taken_bytes: int = 0  # what it did take in
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Control:
+        budgets = {name: BatchBudget(**one) for name, one in value["budgets"].items()}
+        return cls(**{**value, "budgets": budgets})
+
+
+def past(history: Iterable[BatchRecord]) -> list[Past]:
+    """What the ledger remembers of loaded batches."""
+    return [
+        Past(
+            sum(record.seconds.values()),
+            record.counts.lines + record.counts.backlog_resolved,
+            record.control.get("taken_bytes", 0) if record.control else 0,
+            {name: join for name, join in record.joins.items() if "tasks" in join},
+        )
+        for record in history
+        if record.state == "loaded"
+    ]
+
+
+def oldest(files: Iterable[BacklogFile], most: int | None) -> Iterator[BacklogFile]:
+    """Files of the backlog, as they come, until so many events are in them; one at least."""
+    taken = 0
+    for file in files:
+        if most is not None and (most == 0 or (taken and taken + file.waiting > most)):
+            return
+        taken += file.waiting
+        yield file
+
+
+def observed(past: Sequence[Past]) -> Costs | None:
+    """Unit costs from the newest batches; None as long as there are none."""
+    recent = [one for one in past if one.events][-RECENT:]
+    if not recent:
+        return None
+    around = [max(0.0, one.seconds - _join_seconds(one)) for one in recent]
+    fixed_s = min(around)
+    each = [(took - fixed_s) / one.events for took, one in zip(around, recent, strict=True) if one.events > 1]
+    largest = max(recent, key=lambda one: one.events)
+    spread_s = max(each, default=0.0) or fixed_s / largest.events  # batches of one size: all of it may be per event
+    return Costs(
+        fixed_s if max(each, default=0.0) else 0.0,
+        spread_s,
+        sum(one.bytes for one in recent) / sum(one.events for one in recent),
+        {name: _read_costs(recent, name) for name in {name for one in recent for name in one.joins}},
+    )
+
+
+def control(
+    costs: Costs | None, landed_bytes: int, shed: int, deadline: timedelta, shedding: Shedding, tasks: int
+) -> Control:
+    """What the next batch may do, with so many bytes landed and so many events shed before."""
+    if costs is None or shedding == "none":
+        return Control(shedding)
+    seconds = deadline.total_seconds() * _MARGIN
+    landed = int(landed_bytes / max(costs.event_bytes, 1.0))
+    w = costs.served(seconds, tasks)
+    overloaded = landed > 2 * w
+    taken = (
+        costs.looked_at(seconds * _LOOKED_AT) if overloaded and shedding == "consider" else 2 * w if overloaded else w
+    )
+    reload = 2 * w - landed if landed <= w else 0
+    events = min(taken, landed) + min(reload, shed)
+    reading_s = max(0.0, seconds - costs.fixed_s - events * costs.event_s)
+    return Control(
+        shedding,
+        overloaded,
+        landed + shed,
+        w,
+        max(1, int(taken * costs.event_bytes)),
+        reload,
+        w if overloaded and shedding == "keep" else None,
+        _budgets(costs, reading_s) if shedding == "consider" else {},
+    )
+
+
+def _taken(costs: Costs, seconds: float, w: int, shedding: Shedding) -> int:
+    """Events to take in under overload: to consider them takes less than to serve them."""
+    return costs.looked_at(seconds * _LOOKED_AT) if shedding == "consider" else 2 * w
+
+
+def _budgets(costs: Costs, seconds: float) -> dict[str, BatchBudget]:
+    """Reading time divided among the masters by what an event needs of each."""
+    need = sum(one.event_s for one in costs.reads.values())
+    shares = {name: one.event_s / need if need else 1.0 for name, one in costs.reads.items()}
+    return {name: one.budget(seconds * shares[name]) for name, one in costs.reads.items()}
+
+
+def _join_seconds(one: Past) -> float:
+    return float(sum(float(join["seconds"]) / max(1, join["tasks"]) for join in one.joins.values()))
+
+
+def _read_costs(recent: Iterable[Past], name: str) -> ReadCosts:
+    joins = [one.joins[name] for one in recent if name in one.joins]
+    served = [(float(join["seconds"]), join["tuples"] - join["shed"]) for join in joins]
+    return ReadCosts(
+        _unit([join for join in joins if join["pages"]], "pages"),
+        _unit([join for join in joins if not join["pages"]], "lookups"),
+        _upper([seconds / events for seconds, events in served if events > 0], 0.0),
+    )
+
+
+def _unit(joins: Sequence[Mapping[str, Any]], what: str) -> float | None:
+    units = [float(join["seconds"]) / join[what] for join in joins if join[what] >= _FEW_READS]
+    return _upper(units, 0.0) or None
+
+
+def _upper(values: Sequence[float], nothing: float) -> float:
+    """The upper quartile: a batch that was quicker than usual is no promise."""
+    if len(values) < 2:
+        return values[0] if values else nothing
+    return float(statistics.quantiles(values, n=4, method="inclusive")[2])
+
+
+def _fitting(seconds: float, unit_s: float | None) -> int | None:
+    return None if unit_s is None else max(1, int(seconds / unit_s))

@@ -1,0 +1,178 @@
+"""Run the tasks of a batch; when they are lost again and again, find the lines they do not survive.
+
+    try ─ lost ─ try ─ lost ─ try ─ lost ─▶ search: halve the input, try each half ─▶ lines ─▶ try without them
+                                                                                            (refused as `poison`)
+
+A lost try is one whose process died or whose code broke: not an error of ours, which says by its kind whether another
+try helps. What is about to be tried is in the ledger before, so a try that takes the whole driver along counts, too,
+and the next process goes on with the search where it was. See ADR 62.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from etl.adapters.landing import Slice, SliceReader, format_of
+from etl.adapters.losses import LossBook, Losses, Part, Suspects
+from etl.errors import TerminalError
+from etl.ingest.lines import LineReader
+from etl.model import Progress
+from etl.pipeline import decision as decisions
+from etl.pipeline.decision import Told
+from etl.pipeline.line_choice import LineChoice
+from etl.pipeline.plan import BatchPlan
+from etl.pipeline.wire import DriverLost, TaskLost
+
+if TYPE_CHECKING:
+    from etl.pipeline.microbatch import Executor
+
+TRIES = 3
+"""Lost in a row before anybody suspects the input."""
+_SILENT_DEATHS = 2  # of one half, before it is halved: once may be somebody who pulled the plug
+_MOST_LINES = 20  # beyond which it is not the lines
+
+
+class NotTheLines(TerminalError):
+    """Tasks are lost, and leaving single lines out does not help."""
+
+    def __init__(self, pipeline: str, batch: int, why: str, cause: str) -> None:
+        super().__init__(pipeline, batch, why, cause)
+        self.pipeline, self.batch, self.why, self.cause = pipeline, batch, why, cause
+
+    def __str__(self) -> str:
+        return (
+            f"tasks of batch {self.batch} of {self.pipeline} are lost ({self.cause}), {self.why}; nothing was decided"
+        )
+
+
+def run(executor: Executor, book: LossBook, plan: BatchPlan, progress: Progress) -> Told:
+    """What the tasks tell, in the end."""
+    return _Search(executor, book, plan, progress, book.read()).run()
+
+
+@dataclass(slots=True)
+class _Search:
+    executor: Executor
+    book: LossBook
+    plan: BatchPlan
+    progress: Progress
+    losses: Losses
+    cause: str = "the process died"
+
+    def run(self) -> Told:
+        while self.losses.lost < TRIES:
+            told = self._try(self._choice())
+            if told is not None:
+                return told
+            self.progress(f"a try at batch {self.plan.batch} was lost ({self.cause})")
+        if self.losses.suspects != []:
+            self._search()
+        told = self._try(self._choice())
+        if told is None:
+            raise self._not_the_lines("and no single line is the cause")
+        return told
+
+    def _try(self, lines: LineChoice, parts: Sequence[Part] | None = None) -> Told | None:
+        """One try, noted before it begins; None when it was lost. `parts`: of these lines only."""
+        self.losses.lost += 1
+        self.book.write(self.losses)
+        plan = replace(self.plan, attempt=secrets.token_hex(4), lines=lines)
+        if parts is not None:
+            wanted = {ordinal for ordinal, _, _ in parts}
+            plan = replace(plan, backlog=(), slices=tuple(one for one in plan.slices if one.ordinal in wanted))
+        try:
+            told = decisions.gather(self.executor.run(plan))
+            if told.changed:
+                self._heard()  # the batch is tried again with what is left of its input
+            return told
+        except TaskLost as lost:
+            self.cause = str(lost)
+            return None
+        except DriverLost:
+            raise  # nothing was heard of the tasks: this counts as a loss
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to tell
+                self._heard()
+            raise
+
+    def _heard(self) -> None:
+        """The newest try was not lost."""
+        self.losses.lost -= 1
+        self.book.write(self.losses)
+
+    def _choice(self, parts: Sequence[Part] = ()) -> LineChoice:
+        poison: dict[int, set[int]] = defaultdict(set)
+        for ordinal, line in self.losses.poison:
+            poison[ordinal].add(line)
+        return LineChoice(
+            {ordinal: (first, last) for ordinal, first, last in parts},
+            {ordinal: frozenset(found) for ordinal, found in poison.items()},
+        )
+
+    # ── the search ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _search(self) -> None:
+        if self.losses.suspects is None:
+            self.progress(f"batch {self.plan.batch}: looking for the lines that tasks do not survive")
+            if self._try(self._choice(), ()) is None:
+                raise self._not_the_lines("also without any input")
+            parts = [part for one in self.plan.slices if (part := self._whole(one)) is not None]
+            self.losses.suspects = [Suspects(parts)] if parts else []
+        while self.losses.suspects:
+            suspects = self.losses.suspects[-1]
+            if suspects.deaths >= _SILENT_DEATHS:
+                self._halve(suspects)
+                continue
+            suspects.deaths += 1
+            if self._try(self._choice(suspects.parts), suspects.parts) is None:
+                suspects.deaths = _SILENT_DEATHS  # it was seen to die: no doubt
+            else:
+                self.losses.suspects.pop()
+        self.book.write(self.losses)
+
+    def _halve(self, suspects: Suspects) -> None:
+        assert self.losses.suspects, "there is something to halve"
+        self.losses.suspects.pop()
+        parts = suspects.parts
+        if len(parts) > 1:
+            middle = len(parts) // 2
+            self.losses.suspects += [Suspects(parts[middle:]), Suspects(parts[:middle])]
+            return
+        ((ordinal, first, last),) = parts
+        if first < last:
+            middle = (first + last) // 2
+            self.losses.suspects += [Suspects([(ordinal, middle + 1, last)]), Suspects([(ordinal, first, middle)])]
+            return
+        self._convict(ordinal, first)
+
+    def _convict(self, ordinal: int, line: int) -> None:
+        one = next(one for one in self.plan.slices if one.ordinal == ordinal)
+        if format_of(one.file.name, self.plan.pipeline.stream.source.format) == "parquet":
+            raise self._given_up(f"because of the file {one.file.label!a}; take it out of the landing folder")
+        if len(self.losses.poison) >= _MOST_LINES:
+            raise self._given_up(f"because of more than {_MOST_LINES} lines")
+        self.losses.poison.append((ordinal, line))
+        self.progress(f"{one.file.label!a}, line {line}: tasks do not survive it, so it is refused as poison")
+
+    def _whole(self, one: Slice) -> Part | None:
+        """All lines of a slice; a Parquet file counts as one."""
+        if format_of(one.file.name, self.plan.pipeline.stream.source.format) == "parquet":
+            return (one.ordinal, 1, 1)
+        reader, last = LineReader(), 0
+        for block in SliceReader(self.plan.places.landing, one).blocks():
+            last = max(last, int(reader.feed(block).number.max(initial=0)))
+        last = max(last, int(reader.finish().number.max(initial=0)))
+        return (one.ordinal, 1, last) if last else None
+
+    def _given_up(self, why: str) -> NotTheLines:
+        """The end of a search: the next run begins with a try, for somebody may have changed something."""
+        self.book.write(Losses(lost=TRIES - 1))
+        return self._not_the_lines(why)
+
+    def _not_the_lines(self, why: str) -> NotTheLines:
+        return NotTheLines(self.plan.pipeline.name, self.plan.batch, why, self.cause)

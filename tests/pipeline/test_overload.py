@@ -1,0 +1,120 @@
+"""More events than a batch can serve in time: the dearest wait, none is lost, and all come back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.site import Ended, Site, order
+
+ORDERS = 400
+DEADLINE = ('deadline = "30s"', 'deadline = "2s"')
+
+
+def busy(site: Site, *, lookup_s: float, shedding: str = "consider", event_s: float = 1e-4) -> Site:
+    """The site after a first batch, its ledger rewritten: so much an event, so much a lookup."""
+    told = site.redeclared(DEADLINE, ("grace =", f'shedding = "{shedding}"\ngrace ='))
+    small = told.changed(tactic="cinlj")
+    small.land("first.jsonl", *[order(number, customer_id=1, product_id=1) for number in range(900, 1000)])
+    small.run()
+    seconds = {"ingest": 0.01 + 100 * event_s + 2 * 100 * lookup_s}
+    counted = {"tasks": 1, "tuples": 100, "shed": 0, "pages": 0, "lookups": 100, "seconds": 100 * lookup_s}
+    small.execute(
+        "update etl.batch set seconds = %s, joins = %s",
+        json.dumps(seconds),
+        json.dumps({"customer": counted, "product": counted}),
+    )
+    return small
+
+
+def land_many(site: Site) -> None:
+    """Half of the orders are of one customer, the others of as many customers as there are."""
+    hot = [order(number, customer_id=1, product_id=1) for number in range(1, ORDERS // 2 + 1)]
+    cold = [
+        order(number, customer_id=2 + number % 9, product_id=1 + number % 5)
+        for number in range(ORDERS // 2 + 1, ORDERS)
+    ]
+    site.land("wave.jsonl", *hot, *cold, order(ORDERS, customer_id=2))
+
+
+def control(site: Site, batch: int) -> dict[str, Any]:
+    found = site.record(batch).control
+    assert found is not None
+    return found
+
+
+def test_under_overload_what_many_wait_for_is_served_and_the_rest_is_shed(site: Site) -> None:
+    crowded = busy(site, lookup_s=0.5)
+    land_many(crowded)
+    batch = crowded.run() or 0
+    told, counts = control(crowded, batch), crowded.record(batch).counts
+    assert told["overloaded"]
+    assert told["budgets"]["customer"]["lookups"] <= 2
+    assert counts.lines == ORDERS, "to consider an order is cheap"
+    assert counts.accepted >= ORDERS // 2, "the customer of half of the orders is looked up, or known"
+    assert counts.shed == counts.backlog_added > 0
+    assert crowded.inventory().faults == []
+
+
+def test_what_was_shed_comes_back_when_reading_is_cheap_again(site: Site) -> None:
+    crowded = busy(site, lookup_s=0.5)
+    land_many(crowded)
+    crowded.run()
+    assert crowded.totals()["backlog_open"] > 0
+    crowded.execute("update etl.batch set joins = '{}', seconds = '{\"ingest\": 0.01}'")
+    while crowded.run() is not None:
+        pass
+    totals = crowded.totals()
+    assert (totals["fact"], totals["backlog_open"]) == (ORDERS + 100, 0)
+    assert crowded.inventory().faults == []
+
+
+def test_keep_serves_the_first_orders_and_sheds_the_others_unseen(site: Site) -> None:
+    crowded = busy(site, lookup_s=0.01, shedding="keep")
+    land_many(crowded)
+    batch = crowded.run() or 0
+    told, counts = control(crowded, batch), crowded.record(batch).counts
+    assert told["overloaded"]
+    assert counts.accepted == told["first"]
+    assert counts.shed == counts.lines - told["first"] > 0
+
+
+def test_without_shedding_a_batch_takes_as_long_as_it_takes(site: Site) -> None:
+    crowded = busy(site, lookup_s=0.5, shedding="none")
+    land_many(crowded)
+    batch = crowded.run() or 0
+    assert crowded.record(batch).counts.accepted == ORDERS
+    assert control(crowded, batch)["budgets"] == {}
+
+
+def test_between_one_and_two_batches_worth_the_rest_stays_landed(site: Site) -> None:
+    crowded = busy(site, lookup_s=0.005)  # about 300 orders in time
+    land_many(crowded)
+    batch = crowded.run() or 0
+    told, counts = control(crowded, batch), crowded.record(batch).counts
+    assert not told["overloaded"]
+    assert 0 < counts.lines < ORDERS
+    assert counts.shed == 0
+    while crowded.run() is not None:
+        pass
+    assert crowded.totals()["fact"] == ORDERS + 100
+
+
+@pytest.mark.parametrize("point", ["after input is fixed", "before the decision"])
+def test_a_second_try_does_what_the_first_was_allowed_to(site: Site, point: str) -> None:
+    crowded = busy(site, lookup_s=0.5)
+    land_many(crowded)
+
+    def end(name: str) -> None:
+        if name == point:
+            raise Ended(name)
+
+    with pytest.raises(Ended):
+        replace(crowded, steps=replace(crowded.steps, checkpoint=end)).run()
+    crowded.execute("update etl.batch set joins = '{}' where state = 'loaded'")  # nothing is dear by now
+    batch = crowded.run() or 0
+    assert control(crowded, batch)["overloaded"], "what was fixed before counts"
+    assert crowded.record(batch).counts.shed > 0
