@@ -13,7 +13,7 @@ from etl.samples import OrderConfig, generate_master
 from etl.settings import Settings
 from etl.stack.stack import Extra
 
-DAGS = ("orders", "master_data", "maintenance")
+DAGS = ("orders", "correlations", "master_data", "maintenance")
 """What runs by itself in a fresh stack: for the others there is no master data yet."""
 
 SCHEMAS = ("master", "etl", "mart", "correlation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.triggers.base import TriggerEvent
 from typer.testing import CliRunner, Result
 
 from etl import settings as configuration
-from etl.airflow.stream_arrival import StreamsArrival, WatchedStream
+from etl.airflow.stream_arrival import StreamArrivalTrigger, StreamsArrival, WatchedStream
 from etl.cli import app
 from etl.report.correlations.folder import write
 from etl.samples.correlations import demo
@@ -160,6 +162,24 @@ def test_a_batch_is_due_only_when_something_has_landed(shop: Shop) -> None:
     assert not arrival.look((), later).due
     unreachable = StreamsArrival(tuple(watched), lambda: "postgresql://nobody@127.0.0.1:1/x")
     assert not unreachable.look(unreachable.listing(), later).due
+
+
+def test_the_watcher_fires_when_tuples_land_and_survives_being_stored(
+    shop: Shop,
+) -> None:
+    streams = catalog(shop.settings).streams
+    path, arguments = StreamArrivalTrigger.over(streams).serialize()
+    assert path == "etl.airflow.stream_arrival.StreamArrivalTrigger"
+    trigger = StreamArrivalTrigger(**json.loads(json.dumps(arguments)))
+    shop.steps.run("micro_batch", "everything so far", None, lambda _: None)
+    (streams[0].stream.source.landing / "for-the-watcher.jsonl").write_bytes(b"{}\n")
+
+    async def first() -> TriggerEvent:
+        return await asyncio.wait_for(anext(trigger.run()), 60)
+
+    event = asyncio.run(first())
+    assert event.payload["pipeline"] == "correlations"
+    shop.steps.run("micro_batch", "what the watcher saw", None, lambda _: None)
 
 
 def test_a_reset_correlation_starts_anew(shop: Shop) -> None:
