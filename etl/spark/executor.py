@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -132,9 +131,9 @@ def _told_apart() -> Iterator[None]:
     """What Spark could not finish, by cause: workers died, Spark itself is gone, or anything else, as it is."""
     try:
         yield
-    except (Py4JNetworkError, ConnectionError) as error:
-        raise DriverLost(f"Spark's JVM is gone ({type(error).__name__}); start the runner again") from error
     except Exception as error:
+        if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+            raise DriverLost(f"Spark's JVM is gone ({type(error).__name__}); start the runner again") from error
         text = str(error)
         died = next((words for words in _DIED if words in text), None)
         if died is None:

@@ -172,6 +172,65 @@ def test_a_line_that_kills_python_workers_is_found_and_refused(site: Site, spark
     assert site.inventory().faults == []
 
 
+_KILLS_THE_JVM = """
+import os, signal, sys
+from functools import partial
+from pathlib import Path
+from etl import settings as configuration
+from etl.pipeline import isolate, wire
+from etl.pipeline.read import read
+from etl.pipeline.steps import Steps
+from etl.pipeline.wire import DriverLost
+from etl.spark.executor import SparkExecutor, _route
+from etl.spark.session import spark_session
+
+isolate.TRIES = isolate._SILENT_DEATHS = 1  # every death is a start of Spark
+
+def deadly(plan, jvm, batches):
+    for batch in batches:
+        for reader in batch.column(0).to_pylist():
+            for message in read(plan, reader):
+                for row in wire.rows_of(message).to_pylist() if message.kind == "rows" else ():
+                    if b"kills" in row[wire.RAW] and "poison" not in row[wire.REASONS]:
+                        os.kill(jvm, signal.SIGKILL)
+                yield wire.to_batch([message])
+
+class Mortal(SparkExecutor):
+    def _tasks(self, plan):
+        jvm = self._spark._jvm.java.lang.ProcessHandle.current().pid()
+        readers = self._spark.range(0, plan.readers, 1, plan.readers)
+        rows = readers.mapInArrow(partial(deadly, plan, jvm), wire.SHUFFLED_DDL)
+        return rows.repartitionById(plan.routers, "part").mapInArrow(partial(_route, plan), wire.TOLD_DDL)
+
+home, jars, dsn = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+own = configuration.load(home=home, jars=jars)
+with spark_session(own) as spark:
+    try:
+        Steps(own, dsn, Mortal(spark)).whole("orders", "run", print)
+    except DriverLost as error:
+        print(error, flush=True)
+        os._exit(75)
+os._exit(0)
+"""
+
+
+@pytest.mark.slow
+def test_a_line_that_kills_the_jvm_is_found_by_the_processes_that_follow(site: Site) -> None:
+    site.land("a.jsonl", *[order(number, note="kills" if number == 2 else "") for number in range(1, 4)])
+    script = site.settings.home / "mortal.py"
+    script.write_text(_KILLS_THE_JVM)
+    command = [sys.executable, str(script), str(site.settings.home), str(PROJECT / "var" / "jars"), site.dsn]
+    environment, codes = {**os.environ, "PYTHONPATH": str(PROJECT)}, []
+    while codes[-1:] != [0] and len(codes) < 8:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=PROJECT)
+        codes.append(done.returncode)
+    assert codes == [75, 75, 75, 75, 0], done.stderr[-3_000:]
+    assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 3]
+    (refused,) = site.rows("quarantine").to_pylist()
+    assert (refused["line"], refused["reasons"]) == (2, ["poison"])
+    assert site.inventory().faults == []
+
+
 def test_code_that_breaks_in_a_worker_is_told_as_data(site: Site) -> None:
     assert site.decide() is None, "the site is there"
     site.land("a.jsonl", order(1))
