@@ -129,7 +129,7 @@ def oldest(files: Iterable[BacklogFile], most: int | None) -> Iterator[BacklogFi
 
 def observed(past: Sequence[Past]) -> Costs | None:
     """Unit costs from the newest batches; None as long as there are none."""
-    recent = [one for one in past if one.events][-RECENT:]
+    recent = [one for one in past if one.events and one.bytes][-RECENT:]  # not those of nothing but the backlog
     if not recent:
         return None
     around = [(max(0.0, one.seconds - _join_seconds(one)), one.events) for one in recent]

@@ -26,6 +26,10 @@ def test_without_a_past_nothing_is_bounded() -> None:
     assert control(None, 10**12, 0, DEADLINE, "consider", 2) == Control("consider")
 
 
+def test_batches_that_read_no_file_say_nothing() -> None:
+    assert observed([Past(1.0, 5_000, 0, {})]) is None
+
+
 def test_unit_costs_are_those_of_the_newest_batches() -> None:
     small = Past(2.0, 1_000, 100_000, {"customer": join(0.2, 1_000, lookups=300)})
     large = Past(13.9, 101_000, 10_100_000, {"customer": join(4.0, 101_000, lookups=4_000)})
