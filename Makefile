@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
 frontstage := .venv/bin/frontstage
-not_fast := not spark and not stack and not browser and not slow
+alone := not spark and not stack and not browser
+not_fast := $(alone) and not slow
 compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-platform linux --generate-hashes \
 	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
 
@@ -35,11 +36,14 @@ down: ## Stop what `make up` started
 doctor: setup ## Check Java, jars, ports, disk, Postgres and Spark, one line each
 	@exec $(frontstage) doctor $(ARGS)
 
-# The properties draw the same examples every time here; `make test-fast` draws new ones.
+# What needs no Spark, stack or browser runs in parallel, the rest after it, one at a time. The properties draw the same
+# examples every time here; `make test-fast` draws new ones. pytest ends with 5 when ARGS choose no test of a half.
 .PHONY: test
 test: ## Run all tests (ARGS="-k word" for some)
 	@bin/setup --with-browser
-	@exec $(python) -m pytest --hypothesis-profile=ci $(ARGS)
+	@$(python) -m pytest --hypothesis-profile=ci -n auto --dist loadfile -m "$(alone)" $(ARGS); light=$$?; \
+	$(python) -m pytest --hypothesis-profile=ci -m "not ($(alone))" $(ARGS); heavy=$$?; \
+	if [ $$light = 5 ]; then exit $$heavy; elif [ $$heavy = 5 ]; then exit $$light; else exit $$((light || heavy)); fi
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick
