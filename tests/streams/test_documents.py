@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from etl.cli.documents_text import document_plan_lines
 from etl.correlate.documents.errors import JoinerBudgetExceeded
+from etl.pipeline.maintenance import Keep
 from etl.pipeline.wire import WorkerFailed
+from etl.report.correlations.folder import write
 from etl.streams import microbatch
 from etl.streams.change import CorrelationChanged
 from etl.streams.in_process import InProcess
 from tests.support.correlate_histories import EPOCH
-from tests.support.document_site import DocumentSite, Pair, seconds
-from tests.support.stream_site import Ended
+from tests.support.document_site import STREAM, DocumentSite, Pair, seconds
+from tests.support.stream_site import Ended, quiet
 
 DIRT = (b"{", b"[1]", b'{"a":1,"a":2,"time":1}', b'{"time":NaN}', b"\xff", b'{"User":"u1"}', b'{"time":"soon"}')
 
@@ -183,6 +186,92 @@ def test_a_change_that_state_cannot_follow_is_refused(site: DocumentSite) -> Non
     site.declare("links", sql="select a.event_time as t from logs a join logs b on a.document = b.document")
     with pytest.raises(CorrelationChanged, match="cannot change its kind from documents to SQL"):
         site.run()
+
+
+def test_a_stream_that_has_brought_nothing_yet_gets_its_partitions_with_the_first_documents(site: DocumentSite) -> None:
+    text = STREAM.replace("landing/logs", "landing/other")
+    (site.steps.settings.streams / "other.toml").write_text(text)
+    site.declare("links", documents={"stream": "logs", "window": "1 minute"})
+    site.under_it.land("other", "a", [{"time": seconds(0), "a": 1}])
+    site.run()
+    (documents,) = history(3, 1, 60)
+    land(site, 0, documents)
+    site.run()
+    plan = site.steps.explain("links")
+    assert plan["attributes"]
+    assert [one["version"] for one in plan["versions"]] == [0]
+    assert site.pairs("links") == site.truth([documents], {"window": "1 minute"})
+
+
+def test_explain_and_the_page_of_a_batch_show_windows_partitions_and_load(site: DocumentSite, tmp_path: Path) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "10 seconds", "max_pairs": 20})
+    before = "\n".join(document_plan_lines(site.steps.explain("links")))
+    assert "partitions are made when the first batch has come" in before
+    for number, documents in enumerate(history(4, 2)):
+        land(site, number, documents)
+        result = site.run()
+    text = "\n".join(document_plan_lines(site.steps.explain("links")))
+    for shown in ("open windows", "replication", "Gini", "order of attributes in the tree", "User", "sent to joiners"):
+        assert shown in text
+    page = write(result, tmp_path / "reports", 3).html.read_text()
+    for shown in ("Window from", "Maximal load", "pairs cut", "partitions made anew"):
+        assert shown in page
+    assert site.steps.status()["correlations"]["links"]["units"] == 8
+
+
+def test_segments_and_files_of_closed_windows_are_removed_by_maintenance(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "10 seconds"})
+    for number in range(3):
+        site.land(str(number), [{"time": seconds(100 * number + i), "User": 1, "n": {"id": i}} for i in range(5)])
+        site.run()
+    told = site.steps.maintain(Keep(), quiet)
+    assert told["segments"] == 2, "the last window is open"
+    site.land("again", [{"time": seconds(205), "User": 1, "n": {"id": 9}}])
+    assert site.run()["correlations"]["links"]["pairs"] == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"stream": "nobody"}, "line 2: stream 'nobody' is not declared; streams of documents are logs"),
+        ({"stream": "fields"}, "stream 'fields' has declared fields; write SQL over it"),
+        ({"window": "soon"}, "line 3: window is 'soon', but must be a length of time such as '5 minutes', or a whole"),
+        ({"window": 10, "slide": 3}, "slide is 3, but must be a whole part of the window 10"),
+        ({"window": 10, "slide": "1s"}, "slide must be said as window is"),
+        ({"budget": "much"}, "budget is 'much', but must be a size such as '64MiB'"),
+        ({"keep": ["merged", "merged"]}, "must name every part once: merged, left, right"),
+        ({"partition": 3}, "'partition' is not a key of [documents]; did you mean 'partitions'?"),
+        ({"partitions": 0}, "documents.partitions is 0, but must be a larger number"),
+    ],
+)
+def test_a_mistake_in_a_correlation_of_documents_is_one_sentence_with_its_line(
+    site: DocumentSite, options: dict[str, Any], sentence: str
+) -> None:
+    site.under_it.declare_stream("fields")
+    site.declare("wrong", documents={"stream": "logs", "window": "1 minute", **options})
+    (error,) = site.steps.check()
+    assert str(error).startswith("wrong.toml, line ")
+    assert sentence in str(error)
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (('event_time = "time"\n', ""), "[documents] has no 'event_time'; it needs one"),
+        (('unit = "ms"', 'unit = "hours"'), "documents.unit is 'hours', but must be one of 's', 'ms', 'us'"),
+        (('unit = "ms"', 'max_bytes = "1GiB"'), "max_bytes is '1GiB', but must be at most '64KiB'"),
+        (('unit = "ms"', "max_depth = 1000"), "documents.max_depth is 1000"),
+        (("[documents]", '[stream.fields]\na = "int"\n[documents]'), "'fields' is not a key of [stream]"),
+    ],
+)
+def test_a_mistake_in_a_stream_of_documents_is_one_sentence_with_its_line(
+    site: DocumentSite, edit: tuple[str, str], sentence: str
+) -> None:
+    assert edit[0] in STREAM
+    (site.steps.settings.streams / "logs.toml").write_text(STREAM.replace(*edit))
+    (error,) = site.steps.check()
+    assert str(error).startswith("logs.toml, line ")
+    assert sentence in str(error)
 
 
 def expected(batches: int) -> Counter[Pair]:

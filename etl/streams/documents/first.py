@@ -1,6 +1,6 @@
 """What the driver fixes before a batch: the partitions that hold in it, and whether creators look for new ones.
 
-never run                      partitions of a sample of what has landed
+nothing has come before        partitions of a sample of what has landed
 more partitions are declared   the same, beside those in force
 a window went badly            creators: every dispatcher tells its association groups; the routing is chosen here,
                                by a sample, and the new partitions hold from the next batch on
@@ -49,8 +49,9 @@ class Planner:
         slices: Sequence[Slice],
     ) -> DocumentPlan:
         """What the tasks need to know of one correlation."""
-        if known is None:
-            return DocumentPlan(declared, self._begun(declared, DocumentState(self.batch), stream, slices))
+        if known is None or not known.documents:  # it has not run, or nothing has come yet
+            since = self.batch if known is None else known.since
+            return DocumentPlan(declared, self._begun(declared, DocumentState(since), stream, slices))
         if declared.partitions > known.joiners:
             return DocumentPlan(declared, self._begun(declared, known, stream, slices))
         if known.wanted is not None and slices:
