@@ -74,7 +74,7 @@ def _words(column: pa.FixedSizeListArray) -> U64:
 
 
 class DocumentReader:
-    """Documents of files in the codes of one dictionary; every file's keys are looked up once."""
+    """Documents of files in the codes of one dictionary; a file's keys are looked up once."""
 
     def __init__(self, store: FileStore) -> None:
         self._store, self._dictionary = store, Dictionary()
@@ -86,15 +86,21 @@ class DocumentReader:
         number = int(run.name.partition("#")[2])
         if number >= len(parts) - 1 or parts[number].num_rows != run.tuples:
             raise FileDamaged(run.file, "holds other documents than those that were decided")
-        if run.file not in self._codes:
-            self._codes[run.file] = self._dictionary.codes(parts[-1].column("key").to_pylist())
         batch = parts[number]
         lists = batch.column("pairs")
         offsets = lists.offsets.to_numpy().astype(np.int64)
-        local = lists.values.to_numpy()[offsets[0] : offsets[-1]]
-        pairs = self._codes[run.file][local] if len(local) else np.empty(0, np.int32)
+        pairs = self._coded(run.file, parts[-1].column("key"), lists.values.to_numpy()[offsets[0] : offsets[-1]])
         documents = Documents(batch.column("id").to_numpy(), offsets - offsets[0], pairs, self._dictionary)
         return Assigned(documents, batch.column("time").to_numpy(), _words(batch.column("masks")))
+
+    def _coded(self, file: str, keys: pa.StringArray, local: I32) -> I32:
+        """Codes of a file as codes of the dictionary; only keys that some document here has are looked up."""
+        known = self._codes.setdefault(file, np.full(len(keys), -1, np.int32))
+        used = np.unique(local)
+        fresh = used[known[used] < 0]
+        known[fresh] = self._dictionary.codes(keys.take(pa.array(fresh)).to_pylist())
+        coded: I32 = known[local]
+        return coded
 
     def together(self, parts: list[Assigned]) -> Assigned:
         """Documents of several runs, by id; masks of fewer partitions are widened."""
