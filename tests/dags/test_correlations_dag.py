@@ -115,7 +115,7 @@ def test_a_broken_file_is_a_dag_beside_that_says_why(tmp_path: Path) -> None:
     found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_CORRELATIONS=str(folder))[-1])["dags"]
     assert set(found) == {"correlations", "correlations_broken"}
     assert "within is 'soon'" in found["correlations_broken"]["description"]
-    assert len(found["correlations"]["outlets"]["micro_batch"]) == 3
+    assert len(found["correlations"]["outlets"]["micro_batch"]) == 4
 
 
 def test_the_form_takes_a_declared_correlation_or_nothing(tmp_path: Path) -> None:
