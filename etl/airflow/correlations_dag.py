@@ -18,7 +18,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from etl.airflow.pipeline_dag import RETRIES, START
 from etl.airflow.stream_arrival import StreamArrivalTrigger
-from etl.contract.correlation import Correlation, LoggedStream
+from etl.contract.correlation import LoggedStream
+from etl.contract.correlation_files import AnyCorrelation
 
 if TYPE_CHECKING:
     from etl.settings import Settings
@@ -33,7 +34,7 @@ def arrivals(streams: Sequence[LoggedStream]) -> Asset:
     return Asset(f"{NAME}-arrivals", watchers=[watcher])
 
 
-def tables(correlations: Sequence[Correlation]) -> list[Asset]:
+def tables(correlations: Sequence[AnyCorrelation]) -> list[Asset]:
     """The tables that a run writes: downstream DAGs can be scheduled on them."""
     return [Asset(f"{NAME}-{one.name}") for one in correlations]
 
@@ -77,7 +78,9 @@ def write_report(result: dict[str, Any]) -> str:
     return str(write(result, own.reports / NAME, own.reports_kept).html)
 
 
-def correlations_dag(streams: Sequence[LoggedStream], correlations: Sequence[Correlation], override: str | None) -> DAG:
+def correlations_dag(
+    streams: Sequence[LoggedStream], correlations: Sequence[AnyCorrelation], override: str | None
+) -> DAG:
     """The DAG of everything that is declared."""
     written, schedule = tables(correlations), schedule_of(streams, override)
     names: list[str | None] = [None, *(one.name for one in correlations)]

@@ -12,6 +12,7 @@ from etl import settings as configuration
 from etl.cli.console import Console
 from etl.cli.correlate_text import plan_lines
 from etl.cli.database import existing_database, migrated_database
+from etl.cli.documents_text import document_plan_lines
 from etl.cli.options import Json
 from etl.errors import TerminalError
 
@@ -103,7 +104,8 @@ def explain(correlation: Name, as_json: Json = False) -> None:
     own = configuration.load()
     with migrated_database(own) as dsn:
         plan = _steps(own, dsn).explain(correlation)
-    typer.echo(json.dumps(plan, indent=2) if as_json else "\n".join(plan_lines(plan)))
+    lines = document_plan_lines(plan) if plan.get("kind") == "documents" else plan_lines(plan)
+    typer.echo(json.dumps(plan, indent=2) if as_json else "\n".join(lines))
 
 
 @app.command("list")
@@ -115,6 +117,7 @@ def list_declared(as_json: Json = False) -> None:
     shown = {
         "streams": [{"name": one.name, "landing": str(one.stream.source.landing)} for one in found.streams],
         "correlations": [{"name": one.name, "sql": one.sql.strip()} for one in found.correlations],
+        "documents": [{"name": one.name, "stream": one.stream} for one in found.documents],
     }
     if as_json:
         typer.echo(json.dumps(shown, indent=2))
@@ -126,6 +129,10 @@ def list_declared(as_json: Json = False) -> None:
         [[one.name, "full history" if one.within is None else str(one.within), str(one.lateness)]
          for one in found.correlations],
     )  # fmt: skip
+    if found.documents:
+        columns = ["correlation", "stream", "partitions", "lateness"]
+        rows = [[one.name, one.stream, one.partitions, str(one.lateness)] for one in found.documents]
+        console.table("Correlations of documents", columns, rows)
 
 
 @app.command("check")
@@ -138,7 +145,7 @@ def check() -> None:
         typer.echo(str(error))
     if found.errors:
         raise typer.Exit(1)
-    typer.echo(f"{len(found.streams)} streams and {len(found.correlations)} correlations can be used")
+    typer.echo(f"{len(found.streams)} streams and {len(found.names)} correlations can be used")
 
 
 @app.command("report")

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pydantic import Field as Key
 
 from etl.contract.document import Duration, RuleTable, Short, StreamTable, Table, _table_of
+from etl.contract.documents import Flattening
 from etl.contract.model import Rule, Stream
 
 RoutingMode = Literal["auto", "hash", "random", "contrand"]
@@ -33,6 +34,7 @@ class LoggedStream:
     stream: Stream
     rules: tuple[Rule, ...]
     file: Path | None = None
+    flattening: Flattening | None = None  # of a stream of documents
 
     @property
     def event_time(self) -> str:

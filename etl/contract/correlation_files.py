@@ -1,28 +1,39 @@
 """Reads the files of streams and correlations: values, then what must hold between them, then the objects.
 
-streams/NAME.toml       ──▶ LoggedStream          correlations/NAME.toml ──▶ Correlation
+streams/NAME.toml       ──▶ LoggedStream          correlations/NAME.toml ──▶ Correlation, or DocumentCorrelation
      mistakes: file, line, one sentence, as for pipelines; one broken file leaves the others alone
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
 
 from etl.contract import check, names, shape, times
 from etl.contract.build import StreamBuilder
 from etl.contract.correlation import IN_BOUNDS, Correlation, CorrelationDocument, LoggedStream, StreamDocument
+from etl.contract.documents import (
+    DOCUMENT,
+    EVENT_TIME,
+    DocumentCorrelation,
+    DocumentCorrelationFile,
+    DocumentStreamFile,
+    document_correlation,
+    flattening,
+)
 from etl.contract.errors import Mistake, PipelineFileError, Refusal
 from etl.contract.load import located, read
-from etl.contract.model import Pipeline, RangeRule, RelativeTime, Stream
+from etl.contract.model import Field, Pipeline, RangeRule, RelativeTime, Stream
+from etl.contract.sizes import size
+from etl.contract.types import TIMESTAMP
 
-T = TypeVar("T", bound=LoggedStream | Correlation)
-_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
-_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+AnyCorrelation = Correlation | DocumentCorrelation
+T = TypeVar("T", bound=LoggedStream | AnyCorrelation)
 _LENGTH = "a length of time such as '30s', '5 minutes', '24h' or '7d'"
 RESERVED = frozenset(("schema", "log"))
 
@@ -40,8 +51,8 @@ def load_streams(folder: Path, home: Path) -> Declared[LoggedStream]:
     return _load(folder, lambda path: examine_stream(path, home), _shared_landing)
 
 
-def load_correlations(folder: Path) -> Declared[Correlation]:
-    """The correlations of a folder, their SQL unread."""
+def load_correlations(folder: Path) -> Declared[AnyCorrelation]:
+    """The correlations of a folder, their SQL unread; of SQL and of documents."""
     return _load(folder, examine_correlation, _nothing_shared)
 
 
@@ -70,7 +81,7 @@ def _same_name(one: T, others: Sequence[T]) -> Iterator[Mistake]:
             yield Mistake(("name",), f"{one.name!r} is declared by {whose} already; give one of them another name")
 
 
-def _nothing_shared(_: Correlation, __: Sequence[Correlation]) -> Iterator[Mistake]:
+def _nothing_shared(_: AnyCorrelation, __: Sequence[AnyCorrelation]) -> Iterator[Mistake]:
     """Correlations share streams, and nothing else."""
     return iter(())
 
@@ -93,12 +104,39 @@ def examine_stream(path: Path, home: Path) -> tuple[LoggedStream | None, tuple[P
         text, declared = read(path)
     except PipelineFileError as error:
         return None, (error,)
-    document, mistakes = shape.shaped(StreamDocument, "a stream", declared)
-    stream = None
-    if document is not None:
-        stream, mistakes = _stream(document, path, home)
+    stream, mistakes = _stream_of(declared, path, home)
     errors = located(path, text, mistakes)
     return (None, tuple(errors)) if errors else (stream, ())
+
+
+def _stream_of(declared: dict[str, Any], path: Path, home: Path) -> tuple[LoggedStream | None, list[Mistake]]:
+    """A stream of documents, which has a table for them, or one of declared fields."""
+    if "documents" in declared:
+        documents, mistakes = shape.shaped(DocumentStreamFile, "a stream of documents", declared)
+        return (None, mistakes) if documents is None else _document_stream(documents, path, home)
+    document, mistakes = shape.shaped(StreamDocument, "a stream", declared)
+    return (None, mistakes) if document is None else _stream(document, path, home)
+
+
+def _document_stream(file: DocumentStreamFile, path: Path, home: Path) -> tuple[LoggedStream, list[Mistake]]:
+    """The columns of its log are ours: the event time, and the document as it came."""
+    name = file.name if file.name is not None else path.stem
+    builder = StreamBuilder({}, {}, home)
+    fields = Field(EVENT_TIME, TIMESTAMP), Field(DOCUMENT, pa.string())
+    stream = Stream(builder.source(file.stream.source), fields, (), EVENT_TIME)
+    flat = None
+    with builder.collecting():
+        flat = flattening(file.documents)
+    bounds = _bounds(builder, EVENT_TIME, file.past, file.future)
+    builder.mistakes += names.plain(("name",), "a stream", name, RESERVED)
+    return LoggedStream(name, stream, (bounds,), path, flat), builder.mistakes
+
+
+def _bounds(builder: StreamBuilder, event_time: str, past: str | None, future: str) -> RangeRule:
+    """Event times that are too far from now are refused."""
+    longest = None if past is None else builder.duration("past", past)
+    earliest = None if longest is None else RelativeTime(-longest)
+    return RangeRule(IN_BOUNDS, event_time, earliest, RelativeTime(builder.duration("future", future)))
 
 
 def _stream(document: StreamDocument, path: Path, home: Path) -> tuple[LoggedStream, list[Mistake]]:
@@ -107,14 +145,11 @@ def _stream(document: StreamDocument, path: Path, home: Path) -> tuple[LoggedStr
     builder = StreamBuilder(table.fields, document.rules, home)
     stream = Stream(builder.source(table.source), builder.fields(), tuple(table.key), table.event_time)
     rules = tuple(builder.rules(stream))
-    past = None if document.past is None else builder.duration("past", document.past)
-    future = builder.duration("future", document.future)
+    bounds = _bounds(builder, table.event_time, document.past, document.future)
     if not builder.mistakes:
         alike = Pipeline(name, stream, rules)  # the same fields, rules and names as a pipeline's stream
         builder.mistakes += [*check.mistakes(alike, builder.rule_paths), *_event_time(stream)]
         builder.mistakes += names.plain(("name",), "a stream", name, RESERVED)
-    earliest = None if past is None else RelativeTime(-past)
-    bounds = RangeRule(IN_BOUNDS, table.event_time, earliest, RelativeTime(future))
     return LoggedStream(name, stream, (*rules, bounds), path), builder.mistakes
 
 
@@ -129,22 +164,30 @@ def _event_time(stream: Stream) -> Iterator[Mistake]:
 # ── correlations ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def examine_correlation(path: Path) -> tuple[Correlation | None, tuple[PipelineFileError, ...]]:
+def examine_correlation(path: Path) -> tuple[AnyCorrelation | None, tuple[PipelineFileError, ...]]:
     """The correlation of a file, or all its mistakes."""
     try:
         text, declared = read(path)
     except PipelineFileError as error:
         return None, (error,)
-    document, mistakes = shape.shaped(CorrelationDocument, "a correlation", declared)
     correlation = None
-    if document is not None:
-        try:
-            correlation = _correlation(document, path)
+    try:
+        correlation, mistakes = _correlation_of(declared, path)
+        if correlation is not None:
             mistakes = [*names.plain(("name",), "a correlation", correlation.name, RESERVED)]
-        except Refusal as refusal:
-            mistakes = [refusal.mistake]
+    except Refusal as refusal:
+        mistakes = [refusal.mistake]
     errors = located(path, text, mistakes)
     return (None, tuple(errors)) if errors else (correlation, ())
+
+
+def _correlation_of(declared: dict[str, Any], path: Path) -> tuple[AnyCorrelation | None, list[Mistake]]:
+    """A correlation of documents, which has a table for them, or SQL."""
+    if "documents" in declared:
+        documents, mistakes = shape.shaped(DocumentCorrelationFile, "a correlation of documents", declared)
+        return (None, mistakes) if documents is None else (document_correlation(documents, path), [])
+    document, mistakes = shape.shaped(CorrelationDocument, "a correlation", declared)
+    return (None, mistakes) if document is None else (_correlation(document, path), [])
 
 
 def _correlation(document: CorrelationDocument, path: Path) -> Correlation:
@@ -157,7 +200,7 @@ def _correlation(document: CorrelationDocument, path: Path) -> Correlation:
         units=_both("units", document.units),
         subgroups=_subgroups(document),
         period=_length("period", document.period),
-        capacity_bytes=_size(document.capacity),
+        capacity_bytes=size(("capacity",), document.capacity),
         elastic=document.elastic,
         file=path,
     )
@@ -200,11 +243,3 @@ def _subgroups(document: CorrelationDocument) -> tuple[int, int] | None:
             ("subgroups",), f"subgroups are {list(subgroups)} of {list(units)} units; a side has at most one per unit"
         )
     return subgroups
-
-
-def _size(given: str) -> int:
-    found = _SIZE.fullmatch(given.strip())
-    size = int(found[1]) * _BYTES[found[2]] if found else 0
-    if not size:
-        raise Refusal(("capacity",), f"capacity is {given!r}, but must be a size such as '64MiB' or '2GiB'")
-    return size

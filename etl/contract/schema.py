@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from etl.contract.correlation import CorrelationDocument, StreamDocument
 from etl.contract.document import Document
+from etl.contract.documents import DocumentCorrelationFile, DocumentStreamFile
 
 
 def schema_text() -> str:
@@ -17,15 +19,15 @@ def schema_text() -> str:
 
 def stream_schema_text() -> str:
     """The schema as it is in `warehouse/streams/schema.json`."""
-    return _text(StreamDocument, "Frontstage stream")
+    return _text(StreamDocument | DocumentStreamFile, "Frontstage stream")
 
 
 def correlation_schema_text() -> str:
     """The schema as it is in `warehouse/correlations/schema.json`."""
-    return _text(CorrelationDocument, "Frontstage correlation")
+    return _text(CorrelationDocument | DocumentCorrelationFile, "Frontstage correlation")
 
 
-def _text(model: type[BaseModel], title: str) -> str:
-    schema = model.model_json_schema(by_alias=True)
+def _text(model: Any, title: str) -> str:
+    schema = TypeAdapter(model).json_schema(by_alias=True)
     heading = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return json.dumps(heading | {key: value for key, value in schema.items() if key != "title"}, indent=2) + "\n"

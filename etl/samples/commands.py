@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,6 +121,25 @@ def generate_streams(
         for number, wave in enumerate(landing(config, start, own.var / "landing"), start=1):
             lines = sum(one.lines for one in wave.values())
             console.say(f"wave {number} of {waves}: {lines:,} lines of {len(wave)} streams landed")
+            stop.wait(every if number < waves else 0)
+
+
+@app.command("server-log")
+def generate_server_log(
+    documents: Annotated[int, typer.Option(min=1, help="Documents per wave.")] = 5_000,
+    waves: Annotated[int, typer.Option(min=1, max=1000)] = 6,
+    seed: Seed = 1,
+    every: Annotated[float, typer.Option(min=0, help="Seconds between waves.")] = 0.0,
+) -> None:
+    """Let server logs land for the example of documents, a hundred per second of their time."""
+    from etl.cli.console import Console
+    from etl.samples.documents.landing import RATE_PER_S, land_server_log
+
+    own, stop = configuration.load(), threading.Event()
+    start = datetime.now(UTC) - timedelta(seconds=documents * waves / RATE_PER_S)
+    with Console() as console:
+        for number, path in enumerate(land_server_log(own.var / "landing", start, documents, waves, seed), start=1):
+            console.say(f"wave {number} of {waves}: {documents:,} documents landed in {path.name}")
             stop.wait(every if number < waves else 0)
 
 

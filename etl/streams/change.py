@@ -7,18 +7,21 @@ refused             everything else: what is stored would answer another questio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
 import sqlglot
 
-from etl.contract.correlation import Correlation
+from etl.contract.correlation import Correlation, LoggedStream
+from etl.contract.documents import DocumentCorrelation
 from etl.contract.types import declared_name
 from etl.correlate.query import Query
 from etl.errors import TerminalError
 from etl.streams.plan import microseconds
 
 _FIXED = ("sql", "within", "period", "routing", "units", "subgroups", "types")
+_FIXED_OF_DOCUMENTS = ("stream", "window", "keep", "flattening")
 
 
 class CorrelationChanged(TerminalError):
@@ -53,6 +56,19 @@ def declaration(declared: Correlation, query: Query) -> dict[str, Any]:
     }
 
 
+def document_declaration(declared: DocumentCorrelation, stream: LoggedStream) -> dict[str, Any]:
+    """A correlation of documents as plain values that can be compared."""
+    flattening = stream.flattening
+    assert flattening is not None, "a correlation of documents is over a stream of documents"
+    return {
+        "stream": declared.stream,
+        "window": [declared.window.by, declared.window.size, declared.window.slide],
+        "lateness": microseconds(declared.lateness),
+        "keep": list(declared.keep),
+        "flattening": {**asdict(flattening), "ignore": sorted(flattening.ignore)},
+    }
+
+
 @lru_cache(maxsize=512)
 def _normal(sql: str) -> str:
     """The same text for the same statement, however it is laid out."""
@@ -78,9 +94,27 @@ def refuse_change(before: Mapping[str, Any], declared: Correlation, query: Query
     for what in _FIXED:
         if before[what] != now[what]:
             raise CorrelationChanged(declared.name, what, _shown(before[what]), _shown(now[what]))
+    _refuse_lateness(declared.name, before, now)
+
+
+def refuse_document_change(before: Mapping[str, Any], declared: DocumentCorrelation, stream: LoggedStream) -> None:
+    """Raises `CorrelationChanged` unless the state can follow: partitions, budget and bounds may change."""
+    now = document_declaration(declared, stream)
+    for what in _FIXED_OF_DOCUMENTS:
+        if before[what] != now[what]:
+            raise CorrelationChanged(declared.name, what, _shown(before[what]), _shown(now[what]))
+    _refuse_lateness(declared.name, before, now)
+
+
+def refuse_kind(name: str, was: str, now: str) -> None:
+    """A correlation of SQL cannot become one of documents, nor the other way round."""
+    raise CorrelationChanged(name, "its kind", was, now)
+
+
+def _refuse_lateness(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     if now["lateness"] > before["lateness"]:
         given = (f"{before['lateness'] / 1e6:g} s", f"{now['lateness'] / 1e6:g} s")
-        raise CorrelationChanged(declared.name, "lateness", *given)
+        raise CorrelationChanged(name, "lateness", *given)
 
 
 def _shown(value: Any) -> str:

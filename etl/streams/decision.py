@@ -13,6 +13,8 @@ from etl.adapters.ledger import DataFile
 from etl.correlate.biclique.scaling import Change
 from etl.pipeline import wire
 from etl.pipeline.wire import Message
+from etl.streams.documents import values
+from etl.streams.documents.evolve import ToldOfDocuments
 from etl.streams.log import Segment
 from etl.streams.plan import BatchPlan, CorrelationState
 from etl.streams.state_files import StateRun
@@ -97,6 +99,10 @@ class Told:
     segments: list[Segment] = field(default_factory=list)
     files: list[TableFile] = field(default_factory=list)
     correlations: dict[int, ToldOfCorrelation] = field(default_factory=dict)
+    documents: dict[str, ToldOfDocuments] = field(default_factory=dict)
+
+    def of_documents(self, name: str) -> ToldOfDocuments:
+        return self.documents.setdefault(name, ToldOfDocuments())
 
     def of(self, index: int) -> ToldOfCorrelation:
         return self.correlations.setdefault(index, ToldOfCorrelation())
@@ -110,6 +116,9 @@ def gather(plan: BatchPlan, messages: Iterable[Message]) -> Told:
             wire.raise_error(message)
         elif message.kind == "notes":
             told.of(int(message.name)).views.append(wire.rows_of(message))
+        elif message.kind == "values":
+            what, index, table = values.parse(message)
+            told.of_documents(plan.documents[index].name).add_values(what, table)
         elif message.kind == "result":
             _add(plan, told, message.name, message.json())
     return told
@@ -133,6 +142,10 @@ def _add(plan: BatchPlan, told: Told, what: str, value: Mapping[str, Any]) -> No
         told.files.append(TableFile(f"correlations/{plan.correlations[value['correlation']].name}", file))
         if what == "results":
             told.of(value["correlation"]).sums["rows"] += file.rows
+    elif what == "document_file":
+        told.files.append(TableFile(f"correlations/{value['correlation']}", DataFile(**value["file"])))
+    elif what in ("assigned", "stored", "joined"):
+        told.of_documents(value["correlation"]).add(what, value)
     elif what == "arrived":
         _add_arrived(told.of(value["correlation"]), value)
     else:

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from etl.columnar.expression import ExpressionRefused
 from etl.contract.correlation import Correlation, LoggedStream
-from etl.contract.correlation_files import load_correlations, load_streams
+from etl.contract.correlation_files import AnyCorrelation, load_correlations, load_streams
+from etl.contract.documents import DocumentCorrelation
 from etl.contract.errors import Mistake, PipelineFileError, TomlPath
 from etl.contract.load import load_all, located
 from etl.contract.locate import line_of, lines_of
@@ -42,6 +43,12 @@ class Catalog:
     correlations: tuple[Correlation, ...]
     errors: tuple[PipelineFileError, ...]
     broken: tuple[PipelineFileError, ...]  # those of them that are about correlations
+    documents: tuple[DocumentCorrelation, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all correlations, of SQL and of documents."""
+        return frozenset([one.name for one in self.correlations] + [one.name for one in self.documents])
 
     def stream(self, name: str) -> LoggedStream:
         return next(one for one in self.streams if one.name == name)
@@ -63,14 +70,17 @@ def _catalog(streams_in: Path, correlations_in: Path, pipelines_in: Path, home: 
     streams = load_streams(streams_in, home)
     declared = load_correlations(correlations_in)
     errors = [*streams.errors, *_taken_landings(streams.found, load_all(pipelines_in, home).pipelines)]
-    broken, usable = list(declared.errors), []
+    broken = list(declared.errors)
+    usable, documents = list[Correlation](), list[DocumentCorrelation]()
     for one in declared.found:
-        mistake = examine(one, streams.found)
-        if mistake is None:
-            usable.append(one)
+        if isinstance(one, DocumentCorrelation):
+            mistake = examine_documents(one, streams.found)
+            documents += [one] if mistake is None else []
         else:
-            broken.append(mistake)
-    return Catalog(streams.found, tuple(usable), (*errors, *broken), tuple(broken))
+            mistake = examine(one, streams.found)
+            usable += [one] if mistake is None else []
+        broken += [] if mistake is None else [mistake]
+    return Catalog(streams.found, tuple(usable), (*errors, *broken), tuple(broken), tuple(documents))
 
 
 def _taken_landings(streams: Iterable[LoggedStream], pipelines: Iterable[Pipeline]) -> Iterable[PipelineFileError]:
@@ -99,11 +109,22 @@ def examine(declared: Correlation, streams: Iterable[LoggedStream]) -> PipelineF
     return None
 
 
+def examine_documents(declared: DocumentCorrelation, streams: Iterable[LoggedStream]) -> PipelineFileError | None:
+    """What is wrong with a correlation of documents; None when it can run."""
+    over = {one.name: one.flattening is not None for one in streams}
+    if over.get(declared.stream):
+        return None
+    usable = [name for name, documents in over.items() if documents]
+    what = "has declared fields; write SQL over it" if declared.stream in over else "is not declared"
+    sentence = f"stream {declared.stream!r} {what}; streams of documents are {', '.join(usable) or 'none'}"
+    return _at(declared, ("documents", "stream"), sentence)
+
+
 def _reason(error: ExpressionRefused) -> str:
     return f"{error.reason} (column {error.column} of that line)"
 
 
-def _at(declared: Correlation, path: TomlPath, sentence: str, line_within: int = 1) -> PipelineFileError:
+def _at(declared: AnyCorrelation, path: TomlPath, sentence: str, line_within: int = 1) -> PipelineFileError:
     if declared.file is None or not declared.file.is_file():
         return PipelineFileError(f"{declared.name}.toml", 1, sentence)
     text = declared.file.read_text("utf-8")

@@ -11,7 +11,9 @@ from etl.correlate.query import JoinStep, Query
 from etl.errors import TerminalError
 from etl.streams import figures
 from etl.streams.declared import Catalog, compiled
+from etl.streams.documents.explain import document_standing, explain_documents
 from etl.streams.ledger import Known, StreamLedger
+from etl.streams.moments import moment
 
 _MEASURED_OVER = 20  # batches
 
@@ -40,15 +42,17 @@ def status(catalog: Catalog, ledger: StreamLedger) -> dict[str, Any]:
             "segments": len(own),
             "rows": sum(segment.rows for segment in own),
             "bytes": sum(segment.bytes for segment in own),
-            "latest": figures.moment(max(segment.latest for segment in own)) if own else None,
+            "latest": moment(max(segment.latest for segment in own)) if own else None,
         }
     correlations = {one.name: _standing(one, known.get(one.name)) for one in catalog.correlations}
+    documents = ledger.known_documents()
+    correlations |= {one.name: document_standing(one, documents.get(one.name)) for one in catalog.documents}
     return {
         "last_batch": None if last is None else {"batch": last.batch, "state": last.state},
         "streams": streams,
         "correlations": correlations,
         "errors": [str(error) for error in catalog.errors],
-        "undeclared": sorted(known.keys() - {one.name for one in catalog.correlations}),
+        "undeclared": sorted((known.keys() | documents.keys()) - catalog.names),
     }
 
 
@@ -61,18 +65,21 @@ def _standing(declared: Correlation, known: Known | None) -> dict[str, Any]:
         "since": state.since,
         "state": figures.state_sums(state.runs),
         "units": len(figures.units(state, {})),
-        "watermarks": {alias: figures.moment(int(state.watermark(alias, lateness).value)) for alias in state.largest},
+        "watermarks": {alias: moment(int(state.watermark(alias, lateness).value)) for alias in state.largest},
     }
 
 
 def explain(catalog: Catalog, name: str, ledger: StreamLedger) -> dict[str, Any]:
     """The plan of one correlation, its expected and its measured cost."""
     declared = next((one for one in catalog.correlations if one.name == name), None)
+    over_documents = next((one for one in catalog.documents if one.name == name), None)
+    if over_documents is not None:
+        return explain_documents(over_documents, ledger.known_documents().get(name), _measured(name, ledger))
     if declared is None:
         broken = [error for error in catalog.errors if error.file == f"{name}.toml"]
         if broken:
             raise broken[0]
-        raise UnknownCorrelation(name, tuple(one.name for one in catalog.correlations))
+        raise UnknownCorrelation(name, tuple(sorted(catalog.names)))
     query, known = compiled(declared, catalog.streams), ledger.known().get(name)
     return {
         "name": name,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.model import FIRST, SIDES
 from etl.correlate.query import Query
 from etl.streams.decision import Evolved, Told, ToldOfCorrelation, change_json
+from etl.streams.moments import moment
 from etl.streams.plan import BatchPlan, CorrelationPlan, CorrelationState
 from etl.streams.state_files import StateRun
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SUMS = ("unmatchable", "messages", "stored", "probes", "unchecked", "skipped", "candidates", "rows", "groups")
 
 
@@ -85,7 +84,3 @@ def watermarks(plan: CorrelationPlan, state: CorrelationState, query: Query) -> 
     """The watermark of every source, as text; None before its stream has shown anything."""
     values = {alias: state.watermark(alias, plan.lateness_us).value for alias in query.sources}
     return {alias: None if value == FIRST else moment(int(value)) for alias, value in values.items()}
-
-
-def moment(microseconds: int) -> str:
-    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()

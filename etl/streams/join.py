@@ -29,6 +29,7 @@ from etl.correlate.state import ChainConfig, ChainedIndex
 from etl.pipeline.wire import Message
 from etl.streams import wire
 from etl.streams.declared import compiled
+from etl.streams.documents.join import join_documents
 from etl.streams.log import SegmentRows
 from etl.streams.plan import BatchPlan, CorrelationPlan
 from etl.streams.results import Results
@@ -44,7 +45,11 @@ Opened = dict[int, tuple[Run, StateRun]]
 def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) -> Iterator[Message]:
     """All units of one task at one stage."""
     work: dict[tuple[int, int, Side], Given] = {}
+    documents: list[Message] = []
     for message in messages:
+        if message.kind == "documents":
+            documents.append(message)
+            continue
         if message.kind != "rows":
             yield message
             continue
@@ -60,6 +65,7 @@ def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) ->
         by_correlation.setdefault(index, {})[number] = side, work[index, number, side]
     for index, units in by_correlation.items():
         yield from _Stage(plan, index, stage, task).run(units)
+    yield from join_documents(plan, task, documents)
 
 
 class _Stage:

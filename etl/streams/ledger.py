@@ -24,11 +24,15 @@ from etl.adapters.postgres.statements import Statements
 from etl.errors import TerminalError
 from etl.model import BatchState
 from etl.streams.decision import Decision, Evolved
+from etl.streams.documents.evolve import EvolvedDocuments
+from etl.streams.documents.state import KIND as DOCUMENTS
+from etl.streams.documents.state import DocumentState
 from etl.streams.log import Segment
 from etl.streams.plan import CorrelationState
 from etl.streams.state_files import StateRun
 
 NAME = "correlations"
+AnyEvolved = Evolved | EvolvedDocuments
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,14 @@ class Known:
 
     declared: Mapping[str, Any]
     state: CorrelationState
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocuments:
+    """A correlation of documents that has run."""
+
+    declared: Mapping[str, Any]
+    state: DocumentState
 
 
 class StreamLedger(Statements):
@@ -143,20 +155,31 @@ class StreamLedger(Statements):
             self._execute("delete from etl.segment where number = any(%(numbers)s)", {"numbers": list(numbers)})
 
     def known(self) -> dict[str, Known]:
-        """Every correlation that has run, with its state as of the last decision."""
+        """Every correlation of SQL that has run, with its state as of the last decision."""
+        return {
+            name: Known(declared, CorrelationState.from_json(since, state, runs))
+            for name, declared, since, state, runs in self._known()
+            if state.get("kind") != DOCUMENTS
+        }
+
+    def known_documents(self) -> dict[str, KnownDocuments]:
+        """Every correlation of documents that has run."""
+        return {
+            name: KnownDocuments(declared, DocumentState.from_json(since, state, runs))
+            for name, declared, since, state, runs in self._known()
+            if state.get("kind") == DOCUMENTS
+        }
+
+    def _known(self) -> Iterator[tuple[str, Mapping[str, Any], int, Mapping[str, Any], tuple[StateRun, ...]]]:
         runs: dict[str, list[StateRun]] = {}
         for row in self._all(
             "select correlation, step, unit, side, period, name, tuples, bytes, earliest, latest "
             "from etl.state_run order by name"
         ):
             runs.setdefault(row.pop("correlation"), []).append(StateRun(**row))
-        return {
-            row["name"]: Known(
-                row["declared"],
-                CorrelationState.from_json(row["since"], row["state"], tuple(runs.get(row["name"], ()))),
-            )
-            for row in self._all("select name, declared, since, state from etl.correlation order by name")
-        }
+        for row in self._all("select name, declared, since, state from etl.correlation order by name"):
+            name = row["name"]
+            yield name, row["declared"], row["since"], row["state"], tuple(runs.get(name, ()))
 
     def forget_correlation(self, name: str, epoch: int) -> None:
         """Let a correlation start anew: its state goes, its tables stay."""
@@ -167,7 +190,7 @@ class StreamLedger(Statements):
     # ── the decision ───────────────────────────────────────────────────────────────────────────────────────────
 
     def decide(
-        self, batch: int, decided_at: datetime, decision: Decision, evolved: Mapping[str, Evolved], epoch: int
+        self, batch: int, decided_at: datetime, decision: Decision, evolved: Mapping[str, AnyEvolved], epoch: int
     ) -> None:
         """ONE commit: what became of a batch. Fails without effect when another writer has taken over.
 
@@ -186,7 +209,7 @@ class StreamLedger(Statements):
             for name, one in evolved.items():
                 self._evolve(name, one, batch)
 
-    def _evolve(self, name: str, one: Evolved, batch: int) -> None:
+    def _evolve(self, name: str, one: AnyEvolved, batch: int) -> None:
         values = {"name": name, "declared": Json(one.declared), "since": one.state.since}
         self._execute(postgres.statement("correlation_evolve"), {**values, "state": Json(one.state.as_json())})
         self._execute(

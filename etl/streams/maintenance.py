@@ -41,6 +41,7 @@ def maintain(run: MicroBatch, tables: Tables | None, keep: Keep, now: datetime) 
         run.ledger.forget_segments([one.number for one in expired], run.writer.epoch)
     named = {one.name for one in run.ledger.segments()}
     named |= {one.file for known in run.ledger.known().values() for one in known.state.runs}
+    named |= {one.file for known in run.ledger.known_documents().values() for one in known.state.runs}
     freed = _remove_unnamed(run, named, expired, now, dry_run=keep.dry_run)
     result = {
         "dry_run": keep.dry_run,
@@ -63,7 +64,7 @@ def _forget_undeclared(run: MicroBatch, *, dry_run: bool) -> list[str]:
     """State of correlations whose file is gone; a file with a mistake in it is not gone."""
     if run.catalog.broken:
         return []
-    gone = sorted(run.ledger.known().keys() - {one.name for one in run.catalog.correlations})
+    gone = sorted((run.ledger.known().keys() | run.ledger.known_documents().keys()) - run.catalog.names)
     if not dry_run and run.ledger.oldest_unloaded() is None:
         for name in gone:
             run.ledger.forget_correlation(name, run.writer.epoch)
@@ -89,6 +90,10 @@ def _needed_since(run: MicroBatch, known: dict[str, Known]) -> dict[str, int]:
         for stream in streams_of(query):
             for earliest in joins:
                 since[stream] = min(since.get(stream, earliest), earliest)
+    for over in run.ledger.known_documents().values():
+        for stored in over.state.stored:
+            stream = over.declared["stream"]
+            since[stream] = min(since.get(stream, stored.earliest), stored.earliest)
     return since
 
 
@@ -120,7 +125,7 @@ def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
 def _tables(run: MicroBatch) -> Iterator[tuple[DeltaLog, str]]:
     """The Delta tables that exist."""
     tables = [(f"streams/{one.name}", QUARANTINE) for one in run.catalog.streams]
-    tables += [(f"correlations/{one.name}", table) for one in run.catalog.correlations for table in (RESULTS, LATE)]
+    tables += [(f"correlations/{name}", table) for name in sorted(run.catalog.names) for table in (RESULTS, LATE)]
     for root, table in tables:
         delta = delta_log(run.places, root)
         if (delta.folder(table) / "_delta_log").exists():

@@ -12,7 +12,7 @@ repeated. What a try wrote that was not decided is garbage, and maintenance remo
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from etl.adapters import landing
 from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.contract.correlation import Correlation
+from etl.contract.documents import DocumentCorrelation
 from etl.correlate.query import Query
 from etl.errors import TerminalError
 from etl.model import LinesDoNotAddUp, Progress
@@ -27,13 +28,23 @@ from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, no_fault
 from etl.pipeline.wire import Message
 from etl.streams import decision as decisions
 from etl.streams import figures, publishing, settle
-from etl.streams.change import declaration, refuse_change
+from etl.streams.change import (
+    declaration,
+    document_declaration,
+    refuse_change,
+    refuse_document_change,
+    refuse_kind,
+)
 from etl.streams.decision import Decision, Evolved, Told
 from etl.streams.declared import Catalog, compiled, stages_of
+from etl.streams.documents.evolve import EvolvedDocuments, evolve_documents
+from etl.streams.documents.figures import of_documents, routing_name
+from etl.streams.documents.first import Planner
+from etl.streams.documents.state import DocumentPlan
 from etl.streams.evolve import evolve
 from etl.streams.first_state import first_state
-from etl.streams.ledger import BatchRecord, Known, StreamLedger
-from etl.streams.plan import BatchPlan, CorrelationPlan, Places, StreamPlan
+from etl.streams.ledger import BatchRecord, Known, KnownDocuments, StreamLedger
+from etl.streams.plan import BatchPlan, CorrelationPlan, Places, StreamPlan, reader_of
 
 _TASK_BYTES = 2 * 2**20  # of input, below which another task costs more than it saves
 _TRIES_WHILE_INPUT_CHANGES = 50
@@ -109,17 +120,17 @@ class MicroBatch:
         began = self.ledger.get(batch)
         if began.state != "reading":
             return began
-        known = self._known()
+        known, documents = self._known(), self._known_documents()
         for _ in range(_TRIES_WHILE_INPUT_CHANGES):
             slices = self.ledger.slices(batch)
             if not any(slices.values()):
                 self.ledger.book.abandon(batch)
                 return None
-            plan = self._plan(began, slices, known)
+            plan = self._plan(began, slices, known, documents)
             publishing.prepare(self, plan)
             told = decisions.gather(plan, self.executor.run(plan))
             if not told.changed:
-                self._commit(plan, told)
+                self._commit(plan, told, documents)
                 return self.ledger.get(batch)
             self._leave_out(batch, slices, told.changed)
         raise InputRestless("correlations", tuple(one.file.label for many in slices.values() for one in many))
@@ -127,20 +138,45 @@ class MicroBatch:
     def _known(self) -> dict[str, Known]:
         """Correlations that have run; refuses a batch that one of them would miss."""
         known = self.ledger.known()
-        missing = known.keys() - {one.name for one in self.catalog.correlations}
-        if missing and self.catalog.broken:  # it may be one of those, and would miss this batch for good
-            raise self.catalog.broken[0]
-        for name in sorted(missing):
-            self.progress(f"{name} is not declared any more: it misses this batch, so its state goes")
+        self._refuse_missing(known.keys())
         for one in self.catalog.correlations:
             if one.name in known:
                 refuse_change(known[one.name].declared, one, self._query(one))
+        for over in self.catalog.documents:
+            if over.name in known:
+                refuse_kind(over.name, "SQL", "documents")
+        return known
+
+    def _refuse_missing(self, known: Iterable[str]) -> None:
+        """A correlation that no file declares misses the batch for good; a broken file may be its."""
+        missing = sorted(set(known) - self.catalog.names)
+        if missing and self.catalog.broken:
+            raise self.catalog.broken[0]
+        for name in missing:
+            self.progress(f"{name} is not declared any more: it misses this batch, so its state goes")
+
+    def _known_documents(self) -> dict[str, KnownDocuments]:
+        """The same of correlations of documents."""
+        known = self.ledger.known_documents()
+        self._refuse_missing(known.keys())
+        for one in self.catalog.documents:
+            if one.name in known:
+                refuse_document_change(known[one.name].declared, one, self.catalog.stream(one.stream))
+        for other in self.catalog.correlations:
+            if other.name in known:
+                refuse_kind(other.name, "documents", "SQL")
         return known
 
     def _query(self, declared: Correlation) -> Query:
         return compiled(declared, self.catalog.streams)
 
-    def _plan(self, began: BatchRecord, slices: Mapping[str, list[Slice]], known: Mapping[str, Known]) -> BatchPlan:
+    def _plan(
+        self,
+        began: BatchRecord,
+        slices: Mapping[str, list[Slice]],
+        known: Mapping[str, Known],
+        documents: Mapping[str, KnownDocuments],
+    ) -> BatchPlan:
         size = sum(one.last - one.first for many in slices.values() for one in many)
         tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
         readers = max(1, min(tasks, sum(map(len, slices.values()))))
@@ -150,23 +186,43 @@ class MicroBatch:
             raise TerminalError(
                 f"batch {began.batch} reads stream {gone[0]!r}, which no file declares any more; put it back"
             )
+        in_order = {one.stream for one in self.catalog.documents if one.window.by == "count"}
         return BatchPlan(
             places=self.places,
             batch=began.batch,
             attempt=secrets.token_hex(4),
             now=began.started_at,
             streams=tuple(
-                StreamPlan(stream, tuple(slices.get(name, ())), self._segments(slices.get(name, ()), readers))
+                StreamPlan(
+                    stream,
+                    tuple(slices.get(name, ())),
+                    self._segments(slices.get(name, ()), readers, name in in_order),
+                    name in in_order,
+                )
                 for name, stream in declared.items()
             ),
             correlations=tuple(self._correlation(one, began.batch, slices, known) for one in self.catalog.correlations),
             readers=readers,
             tasks=tasks,
+            documents=tuple(
+                self._over_documents(one, began.batch, slices.get(one.stream, ()), documents.get(one.name))
+                for one in self.catalog.documents
+            ),
         )
 
-    def _segments(self, slices: tuple[Slice, ...] | list[Slice], readers: int) -> dict[int, int]:
+    def _over_documents(
+        self, one: DocumentCorrelation, batch: int, slices: Sequence[Slice], known: KnownDocuments | None
+    ) -> DocumentPlan:
+        stream = self.catalog.stream(one.stream)
+        planner = Planner(self.places.store, batch)
+        plan = planner.plan(one, None if known is None else known.state, stream, slices)
+        if known is None:
+            self.progress(f"{one.name} begins with batch {batch}: documents are routed by {routing_name(plan.state)}")
+        return plan
+
+    def _segments(self, slices: Sequence[Slice], readers: int, in_order: bool) -> dict[int, int]:
         """A number of its own for every segment that may be written; what is not needed is lost."""
-        reading = sorted({one.ordinal % readers for one in slices})
+        reading = sorted({reader_of(one, readers, in_order) for one in slices})
         return dict(zip(reading, self.ledger.segment_numbers(len(reading)), strict=True)) if reading else {}
 
     def _correlation(
@@ -189,12 +245,13 @@ class MicroBatch:
         self.ledger.book.exclude(batch, [one.ordinal for stream, one in every if (stream, one.file) in files])
         self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
 
-    def _commit(self, plan: BatchPlan, told: Told) -> None:
+    def _commit(self, plan: BatchPlan, told: Told, known: Mapping[str, KnownDocuments]) -> None:
         for stream, lines in told.lines.items():
             counts = told.streams[stream]
             if lines != counts["accepted"] + counts["quarantined"]:
                 raise LinesDoNotAddUp(stream, plan.batch, lines, counts["accepted"] + counts["quarantined"])
         evolved = {one.name: self._evolved(one, told, index) for index, one in enumerate(plan.correlations)}
+        documents = {one.name: self._evolved_documents(plan.batch, one, told, known) for one in plan.documents}
         views = publishing.write_views(self, plan, told)
         decision = Decision(
             files=tuple(told.files),
@@ -205,15 +262,24 @@ class MicroBatch:
             correlations={
                 one.name: figures.of_correlation(one, self._query(one.declared), told.of(index), evolved[one.name])
                 for index, one in enumerate(plan.correlations)
-            },
+            }
+            | {one.name: of_documents(one, told.of_documents(one.name), documents[one.name]) for one in plan.documents},
         )
         self.checkpoint("before the decision")
-        self.ledger.decide(plan.batch, self.clock(), decision, evolved, self.writer.epoch)
+        self.ledger.decide(plan.batch, self.clock(), decision, {**evolved, **documents}, self.writer.epoch)
         self.checkpoint("after the decision")
 
     def _evolved(self, one: CorrelationPlan, told: Told, index: int) -> Evolved:
         query = self._query(one.declared)
         return evolve(one, declaration(one.declared, query), query, told.of(index), told.segments)
+
+    def _evolved_documents(
+        self, batch: int, one: DocumentPlan, told: Told, known: Mapping[str, KnownDocuments]
+    ) -> EvolvedDocuments:
+        declared = document_declaration(one.declared, self.catalog.stream(one.declared.stream))
+        runs = known[one.name].state.runs if one.name in known else ()
+        own = told.of_documents(one.name)
+        return evolve_documents(self.places.store, batch, one, declared, own, told.segments, runs)
 
     # ── 4. publish ─────────────────────────────────────────────────────────────────────────────────────────────
 

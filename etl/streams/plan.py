@@ -8,18 +8,32 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from etl.adapters.landing import Slice
 from etl.contract.correlation import Correlation, LoggedStream
+from etl.contract.types import TIMESTAMP
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.biclique.scaling import ScalingState
 from etl.correlate.model import FIRST
 from etl.correlate.watermark import Watermark
 from etl.settings import Settings
+from etl.streams.documents.state import DocumentPlan
 from etl.streams.files import FileStore
 from etl.streams.routers import router_from_json, router_json
 from etl.streams.state_files import StateRun
 
 RESULTS, LATE, QUARANTINE = "results", "late", "quarantine"
+LATE_SCHEMA = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("source", pa.string()),  # the alias of the query
+        ("stream", pa.string()),
+        ("event_time", TIMESTAMP),
+        ("watermark", TIMESTAMP),
+        ("tuple", pa.string()),  # as JSON: streams have different columns
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +133,7 @@ class StreamPlan:
     declared: LoggedStream
     slices: tuple[Slice, ...]
     segments: Mapping[int, int]  # by reader
+    in_order: bool = False  # one reader reads all of it: somebody counts its tuples
 
     @property
     def name(self) -> str:
@@ -137,6 +152,7 @@ class BatchPlan:
     correlations: tuple[CorrelationPlan, ...]
     readers: int  # tasks that read: the dispatchers
     tasks: int  # tasks that units share
+    documents: tuple[DocumentPlan, ...] = ()
 
     @property
     def declared_streams(self) -> tuple[LoggedStream, ...]:
@@ -145,13 +161,10 @@ class BatchPlan:
     @property
     def stages(self) -> int:
         """How often tuples are shuffled."""
-        return max((one.stages for one in self.correlations), default=0)
+        return max((*(one.stages for one in self.correlations), int(bool(self.documents))), default=0)
 
     def share(self, stream: StreamPlan, reader: int) -> tuple[Slice, ...]:
-        return tuple(one for one in stream.slices if self.reader_of(one) == reader)
-
-    def reader_of(self, one: Slice) -> int:
-        return one.ordinal % self.readers
+        return tuple(one for one in stream.slices if reader_of(one, self.readers, stream.in_order) == reader)
 
     def task_of(self, correlation: int, step: int, unit: int) -> int:
         """Where a unit's work is done in this batch."""
@@ -164,6 +177,15 @@ class BatchPlan:
     def runs_name(self, correlation: str, stage: int, task: int, nonce: str) -> str:
         """The name of a task's file of new runs; names sort by batch."""
         return f"state/{correlation}/{self.batch:09d}-{self.attempt}-{stage}-{task:05d}-{nonce}.runs"
+
+    def documents_name(self, correlation: str, what: str, task: int, nonce: str) -> str:
+        """The name of a file of documents or partitions."""
+        return f"state/{correlation}/{self.batch:09d}-{self.attempt}-{what}-{task:05d}-{nonce}.arrow"
+
+
+def reader_of(one: Slice, readers: int, in_order: bool) -> int:
+    """Which task reads a slice."""
+    return 0 if in_order else one.ordinal % readers
 
 
 def microseconds(length: Any) -> int:

@@ -16,9 +16,9 @@ from etl.errors import TerminalError
 from etl.pipeline.process_state import process_state
 from etl.streams import views
 from etl.streams.declared import compiled, result_schema
-from etl.streams.dispatch import LATE_SCHEMA
+from etl.streams.documents.results import results_schema
 from etl.streams.ledger import NAME, BatchRecord
-from etl.streams.plan import LATE, QUARANTINE, RESULTS, BatchPlan, Places
+from etl.streams.plan import LATE, LATE_SCHEMA, QUARANTINE, RESULTS, BatchPlan, Places
 
 if TYPE_CHECKING:
     from etl.streams.decision import Told
@@ -35,7 +35,11 @@ def delta_log(places: Places, root: str) -> DeltaLog:
 def prepare(run: MicroBatch, plan: BatchPlan) -> None:
     """Make the tables that a batch may write to, before it writes. A process does so once per declaration."""
     state, key = process_state(), (run.places.correlations, NAME, "")
-    declared = (plan.declared_streams, tuple(one.declared for one in plan.correlations))
+    declared = (
+        plan.declared_streams,
+        tuple(one.declared for one in plan.correlations),
+        tuple(one.declared for one in plan.documents),
+    )
     if state.prepared.get(key) == (declared, None):
         return
     for stream in plan.streams:
@@ -50,6 +54,11 @@ def prepare(run: MicroBatch, plan: BatchPlan) -> None:
             delta.create(RESULTS, wanted)
         else:
             views.prepare(run.dsn, one.name, query.grouping)
+    for over in plan.documents:
+        delta, wanted = delta_log(run.places, f"correlations/{over.name}"), results_schema(over.declared)
+        delta.create(LATE, LATE_SCHEMA)
+        _require_alike(over.name, delta, wanted)
+        delta.create(RESULTS, wanted)
     state.prepared[key] = (declared, None)
 
 

@@ -60,7 +60,7 @@ def settle(run: MicroBatch) -> None:
 
 def _tables(run: MicroBatch) -> list[tuple[str, str]]:
     streams = [(f"streams/{one.name}", QUARANTINE) for one in run.catalog.streams]
-    names = [f"correlations/{one.name}" for one in run.catalog.correlations]
+    names = [f"correlations/{name}" for name in sorted(run.catalog.names)]
     return streams + [(name, table) for name in names for table in (RESULTS, LATE)]
 
 

@@ -80,12 +80,13 @@ def test_one_task_carries_a_batch_of_all_correlations_and_another_reports(shippe
 def test_tuples_of_any_stream_start_a_run(shipped: dict[str, Any]) -> None:
     ((name, ((trigger, arguments),)),) = shipped["dags"]["correlations"]["schedule"]
     assert (name, trigger) == ("correlations-arrivals", "etl.airflow.stream_arrival.StreamArrivalTrigger")
-    assert [stream for stream, _, _ in arguments["streams"]] == ["orders_placed", "payments", "shipments"]
+    assert [stream for stream, _, _ in arguments["streams"]] == ["orders_placed", "payments", "server_log", "shipments"]
 
 
 def test_every_correlation_is_an_asset_for_other_dags(shipped: dict[str, Any]) -> None:
     assert shipped["dags"]["correlations"]["outlets"]["micro_batch"] == [
-        "correlations-paid_orders", "correlations-reconciled_payments", "correlations-shipped_revenue",
+        "correlations-paid_orders", "correlations-reconciled_payments", "correlations-server_log_links",
+        "correlations-shipped_revenue",
     ]  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def test_a_broken_file_is_a_dag_beside_that_says_why(tmp_path: Path) -> None:
     found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_CORRELATIONS=str(folder))[-1])["dags"]
     assert set(found) == {"correlations", "correlations_broken"}
     assert "within is 'soon'" in found["correlations_broken"]["description"]
-    assert len(found["correlations"]["outlets"]["micro_batch"]) == 3
+    assert len(found["correlations"]["outlets"]["micro_batch"]) == 4
 
 
 def test_the_form_takes_a_declared_correlation_or_nothing(tmp_path: Path) -> None:

@@ -124,10 +124,11 @@ def test_explain_draws_the_plan_with_its_measured_cost(shop: Shop) -> None:
 
 def test_files_are_listed_and_checked(shop: Shop) -> None:
     listed = json.loads(invoke("list", "--json").stdout)
-    assert [one["name"] for one in listed["streams"]] == ["orders_placed", "payments", "shipments"]
+    assert [one["name"] for one in listed["streams"]] == ["orders_placed", "payments", "server_log", "shipments"]
+    assert listed["documents"] == [{"name": "server_log_links", "stream": "server_log"}]
     assert "30 minutes" not in invoke("list").stdout
     assert "0:30:00" in invoke("list").stdout
-    assert "3 streams and 3 correlations can be used" in invoke("check").stdout
+    assert "4 streams and 4 correlations can be used" in invoke("check").stdout
 
 
 def test_a_mistake_in_a_file_is_one_sentence_with_its_line(

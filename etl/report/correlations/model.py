@@ -65,6 +65,32 @@ class ScalingReport(_Value):
     released: tuple[Rows, ...] = ()
 
 
+class WindowReport(_Value):
+    """One window of documents: how they were spread over joiners, and how many pairs there were."""
+
+    start: Text
+    closed: bool = False
+    documents: Rows = 0
+    broadcast: Rows = 0
+    found: Rows = 0
+    cut: Rows = 0
+    replication: float = 0.0
+    maximal_load: float = 0.0
+    gini: float = 0.0
+
+
+class DocumentsReport(_Value):
+    """What only correlations of documents have."""
+
+    partitions: Rows = 0
+    repartitions: Rows = 0
+    repartitioned: bool = False
+    updates: Rows = 0
+    cut: Rows = 0
+    constants: tuple[Text, ...] = ()
+    windows: tuple[WindowReport, ...] = ()
+
+
 class CorrelationReport(_Value):
     """What one correlation did. Counts per alias of its SQL where they are dictionaries."""
 
@@ -84,6 +110,7 @@ class CorrelationReport(_Value):
     units: tuple[UnitReport, ...] = ()
     watermarks: dict[Text, Moment | None] = {}
     scaling: tuple[ScalingReport, ...] = ()
+    documents: DocumentsReport | None = None  # None: SQL
 
     @property
     def late_tuples(self) -> int:

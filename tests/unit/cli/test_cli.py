@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 COMMANDS = [
     *("demo", "up", "down", "run", "status", "report", "doctor", "explain"),
-    *("generate", "generate orders", "generate live", "generate streams", "demo-correlations"),
+    *("generate", "generate orders", "generate live", "generate streams", "generate server-log", "demo-correlations"),
     *("correlate", "correlate run", "correlate status", "correlate explain", "correlate history", "correlate list"),
     *("correlate check", "correlate report", "correlate reset"),
     *("master", "master publish", "master refresh", "master compact", "master status"),

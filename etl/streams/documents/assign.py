@@ -1,0 +1,122 @@
+"""The assigner, in the dispatchers: to which joiners every document goes. Creators work here too, when asked for.
+
+    documents ─┬─ slot closed ──▶ late table
+               └─ partitions in force ──▶ masks ──▶ one file of all slots ──▶ its name to every task
+                        └─ values that no partition has, and association groups ──▶ the driver
+
+Partitions are those of the start of the batch, the same in every dispatcher and every try.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+
+import numpy as np
+import pyarrow as pa
+
+from etl.adapters.data_files import write_part
+from etl.contract.documents import DOCUMENT
+from etl.contract.types import TIMESTAMP
+from etl.correlate.documents.dictionary import I64
+from etl.correlate.documents.model import Documents
+from etl.correlate.documents.partitioning.assigner import Assignment, assign
+from etl.correlate.documents.partitioning.association import association_groups
+from etl.correlate.documents.partitioning.partitions import Partitions, bit_counts
+from etl.correlate.documents.partitioning.routing import route
+from etl.correlate.prepare import event_times
+from etl.pipeline.wire import Message, json_message
+from etl.streams import wire
+from etl.streams.documents.files import Assigned, open_partitions, write_documents
+from etl.streams.documents.state import DocumentPlan, WindowFigures, watermark
+from etl.streams.documents.values import groups_message, unseen_message
+from etl.streams.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
+
+
+def assign_all(
+    plan: BatchPlan, stream: StreamPlan, reader: int, rows: pa.RecordBatch, documents: Documents
+) -> Iterator[Message]:
+    """The documents of one dispatcher, for every correlation over their stream."""
+    times = event_times(rows.column(stream.declared.event_time))
+    for index, one in enumerate(plan.documents):
+        if one.declared.stream == stream.name:
+            yield from _Assigner(plan, index, one, reader).assign(rows, documents, times)
+
+
+class _Assigner:
+    """One correlation in one dispatcher."""
+
+    def __init__(self, plan: BatchPlan, index: int, one: DocumentPlan, reader: int) -> None:
+        self._plan, self._index, self._one, self._reader = plan, index, one, reader
+        self._in_force = [open_partitions(plan.places.store, run) for run in one.state.versions]
+
+    def assign(self, rows: pa.RecordBatch, documents: Documents, times: I64) -> Iterator[Message]:
+        numbers = self._one.state.documents + np.arange(len(documents), dtype=np.int64)
+        slots = self._one.window.slot(numbers if self._one.counted else times)
+        first = self._one.first_slot
+        late = np.zeros(len(slots), np.bool_) if first is None else slots < first
+        yield wire.told("assigned", self._counts(len(slots), int(late.sum())))
+        if late.any():
+            yield self._late(rows, np.flatnonzero(late))
+        on_time = np.flatnonzero(~late)
+        if len(on_time):
+            yield from self._sent(documents.take(on_time), times[on_time], slots[on_time])
+
+    def _counts(self, documents: int, late: int) -> dict[str, object]:
+        return {"correlation": self._one.name, "documents": documents, "late": late}
+
+    def _sent(self, documents: Documents, times: I64, slots: I64) -> Iterator[Message]:
+        assignment = assign(documents, self._in_force)
+        whole = Assigned(documents, times, assignment.masks)
+        parts = {slot: whole.take(np.flatnonzero(slots == slot)) for slot in np.unique(slots).tolist()}
+        versions = tuple(run.period for run in self._one.state.versions)
+        runs = write_documents(self._plan.places.store, self._file(), parts, versions[-1])
+        addressed = {"correlation": self._index, "runs": [asdict(run) for run in runs]}
+        for task in range(min(self._plan.tasks, assignment.partitions)):
+            part = joiner_task(self._plan, self._index, task)
+            yield replace(json_message("documents", addressed), part=part)
+        figures = {str(slot): asdict(_figures(one, assignment, versions)) for slot, one in parts.items()}
+        yield wire.told("stored", {"correlation": self._one.name, "runs": addressed["runs"], "windows": figures})
+        yield from self._values(documents, assignment)
+
+    def _file(self) -> str:
+        nonce = secrets.token_hex(4)  # a task that is repeated must not write over what the first try told
+        return self._plan.documents_name(self._one.name, "documents", self._reader, nonce)
+
+    def _values(self, documents: Documents, assignment: Assignment) -> Iterator[Message]:
+        newest: Partitions = self._in_force[-1]
+        if len(assignment.unseen):
+            yield unseen_message(self._index, route(documents, newest.routing), assignment.unseen)
+        if self._one.creators is not None:
+            yield groups_message(self._index, association_groups(route(documents, self._one.creators)))
+
+    def _late(self, rows: pa.RecordBatch, positions: I64) -> Message:
+        plan, one, n = self._plan, self._one, len(positions)
+        some = rows.take(pa.array(positions))
+        table = pa.table(
+            [
+                pa.repeat(pa.scalar(plan.batch, pa.int64()), n),
+                pa.repeat(pa.scalar(one.declared.stream), n),
+                pa.repeat(pa.scalar(one.declared.stream), n),
+                some.column("event_time").cast(TIMESTAMP),
+                pa.repeat(pa.scalar(watermark(one.declared, one.state), pa.int64()).cast(TIMESTAMP), n),
+                some.column(DOCUMENT),
+            ],
+            schema=LATE_SCHEMA,
+        )
+        root = plan.places.correlations / one.name
+        file = write_part(root, LATE, plan.part_name("r", self._reader), table)
+        return wire.told("document_file", {"correlation": one.name, "file": asdict(file)})
+
+
+def joiner_task(plan: BatchPlan, correlation: int, joiner: int) -> int:
+    """The task that a joiner's work is done in."""
+    return (joiner + correlation) % plan.tasks
+
+
+def _figures(one: Assigned, assignment: Assignment, versions: tuple[int, ...]) -> WindowFigures:
+    loads = bit_counts(one.masks)[: assignment.partitions]
+    sent = np.unpackbits(np.ascontiguousarray(one.masks, "<u8").view(np.uint8), axis=1).sum(axis=1)
+    everywhere = int((sent == assignment.partitions).sum()) if assignment.partitions > 1 else 0
+    return WindowFigures(len(one.times), everywhere, loads=tuple(loads.tolist()), versions=versions)

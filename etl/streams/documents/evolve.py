@@ -1,0 +1,217 @@
+"""What a batch changes of a correlation of documents, computed by the driver from what tasks told.
+
+    1 windows       figures of open windows; those that the watermark, or the count, has passed are closed
+    2 expiry        documents of closed windows: a run of state is dropped by not naming it
+    3 judgement     a closed window that was worse than promised, or a joiner near its budget, asks for new partitions
+    4 partitions    groups of creators become a new version; values seen often enough enter the newest
+
+A version of the partitions leaves when no stored document has it for its newest (`state`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from etl.correlate.documents.partitioning import merger
+from etl.correlate.documents.partitioning.assigner import Sightings, update
+from etl.correlate.documents.partitioning.groups import Groups
+from etl.streams.documents.files import open_partitions, open_sightings, write_partitions, write_sightings
+from etl.streams.documents.state import DocumentPlan, DocumentState, Promise, WindowFigures, first_slot, window_of
+from etl.streams.documents.values import Unseen, groups_of, unseen_of
+from etl.streams.files import FileStore
+from etl.streams.log import Segment
+from etl.streams.state_files import StateRun
+
+MOST_PARTITIONS = 1024
+_NEAR_BUDGET = 0.5  # of a joiner's bytes: then documents are spread over twice as many
+
+
+@dataclass(slots=True)
+class ToldOfDocuments:
+    """What the tasks told of one correlation of documents."""
+
+    documents: int = 0
+    late: int = 0
+    added: list[StateRun] = field(default_factory=list)
+    windows: dict[int, WindowFigures] = field(default_factory=dict)
+    bytes_of: Counter[int] = field(default_factory=Counter)  # the most that every joiner needed
+    joined: Counter[int] = field(default_factory=Counter)  # documents that came to every joiner
+    unseen: list[Unseen] = field(default_factory=list)
+    groups: list[Groups] = field(default_factory=list)
+
+    @property
+    def found(self) -> int:
+        return sum(one.found for one in self.windows.values())
+
+    @property
+    def kept(self) -> int:
+        return sum(one.kept for one in self.windows.values())
+
+    def add(self, what: str, value: Mapping[str, Any]) -> None:
+        """One thing that a task told."""
+        if what == "assigned":
+            self.documents += value["documents"]
+            self.late += value["late"]
+        elif what == "stored":
+            self.added += [StateRun(**run) for run in value["runs"]]
+            for slot, one in value["windows"].items():
+                self._window(int(slot), window_of(one))
+        else:
+            assert what == "joined", f"nobody tells {what}"
+            joiner, kept = value["joiner"], value["kept"]
+            kept_by = (*(0 for _ in range(joiner)), kept)
+            self._window(value["slot"], WindowFigures(found=value["found"], kept=kept, kept_by=kept_by))
+            self.bytes_of[joiner] = max(self.bytes_of[joiner], value["bytes"])
+            self.joined[joiner] += value["documents"]
+
+    def add_values(self, what: str, table: pa.Table) -> None:
+        if what == "unseen":
+            self.unseen.append(unseen_of(table))
+        else:
+            self.groups.append(groups_of(table))
+
+    def _window(self, slot: int, figures: WindowFigures) -> None:
+        self.windows[slot] = self.windows.get(slot, WindowFigures()).plus(figures)
+
+
+@dataclass(frozen=True, slots=True)
+class EvolvedDocuments:
+    """What a batch changes; as `etl.streams.decision.Evolved`, for documents."""
+
+    declared: Mapping[str, Any]
+    state: DocumentState
+    added: tuple[StateRun, ...]
+    removed: tuple[str, ...]
+    moved: tuple[StateRun, ...] = ()
+    expired: int = 0
+    closed: Mapping[int, WindowFigures] = field(default_factory=dict)
+    updates: int = 0  # values that entered the partitions
+    repartitioned: bool = False
+
+
+def evolve_documents(
+    store: FileStore,
+    batch: int,
+    plan: DocumentPlan,
+    declared: Mapping[str, Any],
+    told: ToldOfDocuments,
+    segments: Iterable[Segment],
+    known: Iterable[StateRun],
+) -> EvolvedDocuments:
+    """The correlation after the batch. `known` are the runs that the ledger has now."""
+    before = plan.state
+    latest = [one.latest for one in segments if one.stream == plan.declared.stream]
+    largest = max([*latest, *([] if before.largest is None else [before.largest])], default=None)
+    state = replace(before, largest=largest, documents=before.documents + told.documents)
+    windows, closed = _windows(plan, state, told)
+    state, updates = _updated(store, batch, plan, replace(state, windows=windows), told)
+    state = _judged(plan, state, closed, told)
+    state, repartitioned = _repartitioned(store, batch, plan, state, told)
+    first = first_slot(plan.declared, state)
+    stored = [*state.stored, *told.added]
+    live = [run for run in stored if first is None or run.period >= first]
+    needed = {run.unit for run in live} | {state.versions[-1].period}
+    versions = [run for run in state.versions if run.period in needed]
+    sightings = [] if state.sightings is None else [state.sightings]
+    state = replace(state, joiners=_joiners(store, versions), runs=(*live, *versions, *sightings))
+    names, had = {run.name for run in state.runs}, {run.name for run in known}
+    return EvolvedDocuments(
+        declared=declared,
+        state=state,
+        added=tuple(run for run in state.runs if run.name not in had),
+        removed=tuple(sorted(had - names)),
+        expired=sum(run.tuples for run in stored) - sum(run.tuples for run in live),
+        closed=closed,
+        updates=updates,
+        repartitioned=repartitioned,
+    )
+
+
+def _joiners(store: FileStore, versions: Iterable[StateRun]) -> int:
+    return max(open_partitions(store, run).count for run in versions)
+
+
+def _windows(
+    plan: DocumentPlan, state: DocumentState, told: ToldOfDocuments
+) -> tuple[dict[int, WindowFigures], dict[int, WindowFigures]]:
+    """Open windows and those that this batch has closed."""
+    windows = dict(plan.state.windows)
+    for slot, figures in told.windows.items():
+        windows[slot] = windows.get(slot, WindowFigures()).plus(figures)
+    first = first_slot(plan.declared, state)
+    closed = {slot: one for slot, one in windows.items() if first is not None and slot < first}
+    return {slot: one for slot, one in windows.items() if slot not in closed}, closed
+
+
+def _judged(
+    plan: DocumentPlan, state: DocumentState, closed: Mapping[int, WindowFigures], told: ToldOfDocuments
+) -> DocumentState:
+    """Whether the next batch's creators are to look for new partitions."""
+    newest = state.versions[-1].period
+    promise, wanted = state.promise, state.wanted
+    for _, window in sorted(closed.items()):
+        if window.versions != (newest,):  # it began before these partitions
+            continue
+        if promise is None:
+            promise = Promise(window.documents, window.loads)
+        elif window.quality.worse_than(promise.quality, plan.declared.theta):
+            wanted = max(plan.declared.partitions, state.joiners)
+    busiest = max(told.bytes_of.values(), default=0)
+    if busiest > _NEAR_BUDGET * plan.declared.budget_bytes and 2 * state.joiners <= MOST_PARTITIONS:
+        wanted = 2 * state.joiners
+    return replace(state, promise=promise, wanted=wanted)
+
+
+def _repartitioned(
+    store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, told: ToldOfDocuments
+) -> tuple[DocumentState, bool]:
+    """New partitions of the creators' groups, in force from the next batch on."""
+    if plan.creators is None or not told.groups or plan.state.wanted is None:
+        return state, False
+    count = plan.state.wanted
+    partitions = merger.partition(merger.consolidate(told.groups), plan.creators, count)
+    run = write_partitions(store, _name(plan, batch, "partitions"), state.versions[-1].period + 1, partitions)
+    runs = tuple(one for one in state.runs if one != state.sightings)
+    changed = replace(
+        state,
+        runs=(*runs, run),
+        promise=None,
+        wanted=None,
+        routing=plan.creators,
+        repartitions=state.repartitions + 1,
+    )
+    return changed, True
+
+
+def _updated(
+    store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, told: ToldOfDocuments
+) -> tuple[DocumentState, int]:
+    """The newest partitions with values that were seen often enough; sightings of the others."""
+    if not told.unseen:
+        return state, 0
+    run = state.versions[-1]
+    partitions = open_partitions(store, run)
+    sightings = open_sightings(store, state.sightings, plan.declared.delta)
+    updates = 0
+    for unseen in told.unseen:
+        ready = sightings.add(np.repeat(unseen.hashes, unseen.counts))
+        if len(ready):
+            partitions, updates = update(partitions, unseen.beside, ready), updates + len(ready)
+    others = tuple(one for one in state.runs if one not in (run, state.sightings))
+    newest = write_partitions(store, _name(plan, batch, "partitions"), run.period, partitions) if updates else run
+    return replace(state, runs=(*others, newest, *_kept(store, batch, plan, sightings))), updates
+
+
+def _kept(store: FileStore, batch: int, plan: DocumentPlan, sightings: Sightings) -> tuple[StateRun, ...]:
+    return (write_sightings(store, _name(plan, batch, "sightings"), sightings),) if sightings.counts else ()
+
+
+def _name(plan: DocumentPlan, batch: int, what: str) -> str:
+    return f"state/{plan.name}/{batch:09d}-{what}-{secrets.token_hex(8)}.arrow"

@@ -1,0 +1,89 @@
+"""Figures of a correlation of documents, as plain values: part of the decision, and what reports and commands show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from etl.contract.documents import DocumentCorrelation
+from etl.streams.documents.evolve import EvolvedDocuments, ToldOfDocuments
+from etl.streams.documents.state import DocumentPlan, DocumentState, WindowFigures, watermark
+from etl.streams.moments import moment
+
+_SHOWN = 100  # windows that are told of one batch
+
+
+def of_documents(plan: DocumentPlan, told: ToldOfDocuments, evolved: EvolvedDocuments) -> dict[str, Any]:
+    """What one correlation did in a batch, and how it stands after it; keys as other correlations have them."""
+    source, state = plan.declared.stream, evolved.state
+    loads = sum(sum(one.loads) for one in told.windows.values())
+    windows = {**{slot: state.windows[slot] for slot in told.windows if slot in state.windows}, **evolved.closed}
+    shown = sorted(windows)[-_SHOWN:]
+    return {
+        "tuples": {source: told.documents},
+        "selected": {source: told.documents},
+        "late": {source: told.late},
+        "pairs": told.found,
+        "pairs_of_steps": [told.found],
+        "rows": told.kept,
+        "messages": loads,
+        "stored": sum(run.tuples for run in told.added),
+        **dict.fromkeys(("unmatchable", "probes", "unchecked", "skipped", "candidates", "groups"), 0),
+        "expired": evolved.expired,
+        "state": state_sums(state),
+        "units": [_joiner(number, told) for number in range(plan.joiners)],
+        "watermarks": watermarks(plan.declared, state),
+        "routing": [{"step": 0, "name": routing_name(state), "reason": "chosen by a sample of the documents"}],
+        "scaling": [],
+        "documents": {
+            "cut": told.found - told.kept,
+            "updates": evolved.updates,
+            "repartitioned": evolved.repartitioned,
+            "repartitions": state.repartitions,
+            "partitions": state.joiners,
+            "constants": list(state.constants),
+            "windows": [
+                window_json(plan.declared, slot, windows[slot], closed=slot in evolved.closed) for slot in shown
+            ],
+        },
+    }
+
+
+def _joiner(number: int, told: ToldOfDocuments) -> dict[str, Any]:
+    """A joiner as a unit: what it got in this batch, and what its trees needed."""
+    held = {"tuples": told.joined[number], "bytes": told.bytes_of[number], "runs": 0, "work": told.joined[number]}
+    return {"step": 0, "unit": number, "side": "left", "subgroup": 0, "draining": False, **held}
+
+
+def window_json(declared: DocumentCorrelation, slot: int, one: WindowFigures, *, closed: bool) -> dict[str, Any]:
+    """One window for people."""
+    quality, start = one.quality, slot * declared.window.slide
+    return {
+        "start": moment(start) if declared.window.by == "time" else str(start),
+        "closed": closed,
+        "documents": one.documents,
+        "broadcast": one.broadcast,
+        "found": one.found,
+        "cut": one.found - one.kept,
+        "replication": round(quality.replication, 4),
+        "maximal_load": round(quality.maximal_load, 4),
+        "gini": round(quality.gini, 4),
+        "loads": list(one.loads),
+    }
+
+
+def state_sums(state: DocumentState) -> dict[str, int]:
+    return {
+        "tuples": sum(run.tuples for run in state.stored),
+        "bytes": sum(run.bytes for run in state.runs),
+        "runs": len(state.runs),
+    }
+
+
+def watermarks(declared: DocumentCorrelation, state: DocumentState) -> dict[str, str | None]:
+    reached = watermark(declared, state)
+    return {declared.stream: None if reached is None else moment(reached)}
+
+
+def routing_name(state: DocumentState) -> str:
+    """What documents are routed by."""
+    return " + ".join(state.routing.key) if state.routing.key else "all values"

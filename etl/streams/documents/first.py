@@ -1,0 +1,109 @@
+"""What the driver fixes before a batch: the partitions that hold in it, and whether creators look for new ones.
+
+nothing has come before        partitions of a sample of what has landed
+more partitions are declared   the same, beside those in force
+a window went badly            creators: every dispatcher tells its association groups; the routing is chosen here,
+                               by a sample, and the new partitions hold from the next batch on
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from etl.adapters.landing import Slice, SliceReader
+from etl.contract.correlation import LoggedStream
+from etl.contract.documents import DocumentCorrelation
+from etl.correlate.documents import profile
+from etl.correlate.documents.flatten import DocumentEncoder
+from etl.correlate.documents.model import Documents, concat
+from etl.correlate.documents.partitioning.assigner import assign
+from etl.correlate.documents.partitioning.partitions import Partitions, words
+from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
+from etl.correlate.documents.partitioning.routing import Routing
+from etl.streams.documents.files import write_partitions
+from etl.streams.documents.read import options_of, slice_documents
+from etl.streams.documents.state import DocumentPlan, DocumentState, Promise
+from etl.streams.files import FileStore
+
+_SAMPLE_BYTES = 2 << 20
+_SHOWN = 20  # attributes that are told
+_FEWEST = 100  # documents by which an attribute is called constant
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes the plans of correlations over streams of documents."""
+
+    store: FileStore
+    batch: int
+
+    def plan(
+        self,
+        declared: DocumentCorrelation,
+        known: DocumentState | None,
+        stream: LoggedStream,
+        slices: Sequence[Slice],
+    ) -> DocumentPlan:
+        """What the tasks need to know of one correlation."""
+        if known is None or not known.documents:  # it has not run, or nothing has come yet
+            since = self.batch if known is None else known.since
+            return DocumentPlan(declared, self._begun(declared, DocumentState(since), stream, slices))
+        if declared.partitions > known.joiners:
+            return DocumentPlan(declared, self._begun(declared, known, stream, slices))
+        if known.wanted is not None and slices:
+            sample = sample_of(stream, slices)
+            routing = choose_routing(sample, known.wanted) if len(sample) else Routing()
+            return DocumentPlan(declared, _described(known, sample), routing)
+        return DocumentPlan(declared, known)
+
+    def _begun(
+        self, declared: DocumentCorrelation, state: DocumentState, stream: LoggedStream, slices: Sequence[Slice]
+    ) -> DocumentState:
+        """A state with partitions for a sample; those before stay in force for what is stored."""
+        sample, count = sample_of(stream, slices), declared.partitions
+        routing = choose_routing(sample, count) if len(sample) else Routing()
+        partitions = make_partitions(sample, routing, count) if len(sample) else empty(count)
+        version = state.versions[-1].period + 1 if state.versions else 0
+        name = f"state/{declared.name}/{self.batch:09d}-partitions-{secrets.token_hex(8)}.arrow"
+        run = write_partitions(self.store, name, version, partitions)
+        quality = assign(sample, [partitions]).quality if len(sample) else None
+        promise = None if quality is None else Promise(quality.documents, tuple(quality.loads.tolist()))
+        runs = (*state.runs, run)
+        begun = replace(state, joiners=count, promise=promise, routing=routing, wanted=None, runs=runs)
+        return _described(begun, sample)
+
+
+def empty(count: int) -> Partitions:
+    """Partitions that know no value: every document goes everywhere."""
+    no_hashes, no_masks = np.zeros(0, np.uint64), np.zeros((0, words(count)), np.uint64)
+    return Partitions(Routing(), count, no_hashes, no_masks, np.zeros(count, np.int64))
+
+
+def _described(state: DocumentState, sample: Documents) -> DocumentState:
+    """The state with what a sample is like, for people."""
+    if not len(sample):
+        return state
+    shown = [(one.path, round(one.presence, 4), one.values) for one in profile.attributes(sample)[:_SHOWN]]
+    constant = profile.constants(sample) if len(sample) >= _FEWEST else []
+    return replace(state, attributes=tuple(shown), constants=tuple(sorted(pair.path for pair in constant)))
+
+
+def sample_of(stream: LoggedStream, slices: Sequence[Slice]) -> Documents:
+    """Documents from the beginning of what has landed."""
+    assert stream.flattening is not None, "only streams of documents are sampled for documents"
+    encoder = DocumentEncoder(options_of(stream.flattening))
+    found = [encoder.encode([], np.zeros(0, np.int64)).documents]
+    left = _SAMPLE_BYTES
+    for one in slices:
+        part = Slice(one.ordinal, one.file, one.first, min(one.last, one.first + left))
+        reader = SliceReader(stream.stream.source.landing, part)
+        found += [block.documents for block in slice_documents(reader, stream.flattening, encoder)]
+        left -= part.last - part.first
+        if left <= 0:
+            break
+    whole = concat(found)
+    return replace(whole, ids=np.arange(len(whole), dtype=np.int64))

@@ -1,0 +1,44 @@
+"""Read a stream of documents: as any stream is read, and its documents stay here, flattened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from etl.adapters.landing import Slice, SliceReader
+from etl.contract.documents import Flattening
+from etl.correlate.documents.flatten import DocumentEncoder
+from etl.correlate.documents.model import Documents, concat
+from etl.correlate.model import references
+from etl.streams.documents.read import options_of, slice_documents
+from etl.streams.plan import BatchPlan, StreamPlan
+from etl.streams.reading import Reading
+
+
+class DocumentReading(Reading):
+    """Reads one stream's share of documents."""
+
+    def __init__(self, plan: BatchPlan, stream: StreamPlan, reader: int, flattening: Flattening) -> None:
+        super().__init__(plan, stream, reader)
+        self._flattening, self._encoder = flattening, DocumentEncoder(options_of(flattening))
+        self._documents: list[Documents] = []
+
+    def read_slice(self, one: Slice, reader: SliceReader) -> int:
+        lines = 0
+        for found in slice_documents(reader, self._flattening, self._encoder):
+            lines += len(found.events)
+            accepted = self.split(found.events, one)
+            self._documents.append(found.documents.take(np.flatnonzero(accepted[found.documents.ids])))
+        return lines
+
+    def documents(self, segment: int) -> Documents:
+        """All accepted documents; their ids are references to the rows of a segment."""
+        whole = concat(self._documents)
+        return replace(whole, ids=references(segment, np.arange(len(whole))))
+
+
+def reading(plan: BatchPlan, stream: StreamPlan, reader: int) -> Reading:
+    """How a stream is read."""
+    flattening = stream.declared.flattening
+    return Reading(plan, stream, reader) if flattening is None else DocumentReading(plan, stream, reader, flattening)

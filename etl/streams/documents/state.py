@@ -1,0 +1,180 @@
+"""A correlation of documents as of the last decision, and what the tasks of a batch need to know of it.
+
+    runs of step DOCUMENTS     a slot's documents of one dispatcher; `period` is the slot, `unit` the newest version of
+                               partitions that assigned them
+    runs of step PARTITIONS    a version of the partitions; `period` is its number
+    runs of step SIGHTINGS     how often values without a partition were seen
+
+Two documents meet if some version assigned both. A version therefore stays in force as long as a stored document has
+it for its newest; while several are in force, documents go by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from etl.contract.documents import DocumentCorrelation
+from etl.correlate.documents.partitioning.quality import Quality
+from etl.correlate.documents.partitioning.routing import Routing
+from etl.correlate.documents.windows import Window
+from etl.streams.state_files import StateRun
+
+KIND = "documents"
+DOCUMENTS, PARTITIONS, SIGHTINGS = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFigures:
+    """One slot so far: a window, or the part that a sliding window moves by."""
+
+    documents: int = 0
+    broadcast: int = 0  # documents that went to every joiner
+    found: int = 0  # joinable pairs
+    kept: int = 0
+    loads: tuple[int, ...] = ()  # documents sent to every joiner
+    kept_by: tuple[int, ...] = ()  # results of every joiner
+    versions: tuple[int, ...] = ()  # of partitions that assigned its documents
+
+    @property
+    def quality(self) -> Quality:
+        return Quality(self.documents, np.array(self.loads, np.int64))
+
+    def plus(self, other: WindowFigures) -> WindowFigures:
+        return WindowFigures(
+            self.documents + other.documents,
+            self.broadcast + other.broadcast,
+            self.found + other.found,
+            self.kept + other.kept,
+            _added(self.loads, other.loads),
+            _added(self.kept_by, other.kept_by),
+            tuple(sorted({*self.versions, *other.versions})),
+        )
+
+
+def _added(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    longer, shorter = sorted((one, other), key=len, reverse=True)
+    return tuple(value + (shorter[i] if i < len(shorter) else 0) for i, value in enumerate(longer))
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What the newest partitions are judged by: documents and loads of their sample, or of their first window."""
+
+    documents: int
+    loads: tuple[int, ...]
+
+    @property
+    def quality(self) -> Quality:
+        return Quality(self.documents, np.array(self.loads, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """Everything that the next batch depends on."""
+
+    since: int  # the first batch it saw
+    largest: int | None = None  # latest event time seen
+    documents: int = 0  # accepted so far: the number of the next one
+    joiners: int = 0  # of the newest partitions
+    wanted: int | None = None  # creators are to find groups for so many partitions in the next batch
+    promise: Promise | None = None
+    routing: Routing = field(default_factory=Routing)
+    repartitions: int = 0
+    windows: Mapping[int, WindowFigures] = field(default_factory=dict)  # open ones, by slot
+    attributes: tuple[tuple[str, float, int], ...] = ()  # of the last sample: path, presence, values
+    constants: tuple[str, ...] = ()  # attributes that all documents of the last sample have with one value
+    runs: tuple[StateRun, ...] = ()
+
+    @property
+    def versions(self) -> tuple[StateRun, ...]:
+        """The partitions in force, the newest last."""
+        found = [run for run in self.runs if run.step == PARTITIONS]
+        return tuple(sorted(found, key=lambda run: run.period))
+
+    @property
+    def stored(self) -> tuple[StateRun, ...]:
+        return tuple(run for run in self.runs if run.step == DOCUMENTS)
+
+    @property
+    def sightings(self) -> StateRun | None:
+        return next((run for run in self.runs if run.step == SIGHTINGS), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Without the runs: they are rows of their own."""
+        value = asdict(replace(self, runs=(), since=0))
+        del value["runs"], value["since"]
+        return {**value, "kind": KIND, "windows": {str(slot): asdict(one) for slot, one in self.windows.items()}}
+
+    @classmethod
+    def from_json(cls, since: int, value: Mapping[str, Any], runs: tuple[StateRun, ...]) -> DocumentState:
+        promise, routing = value["promise"], value["routing"]
+        return cls(
+            since=since,
+            **{name: value[name] for name in ("largest", "documents", "joiners", "wanted", "repartitions")},
+            promise=None if promise is None else Promise(promise["documents"], tuple(promise["loads"])),
+            routing=Routing(tuple(routing["key"]), routing["alone"]),
+            windows={int(slot): window_of(one) for slot, one in value["windows"].items()},
+            attributes=tuple((path, presence, values) for path, presence, values in value["attributes"]),
+            constants=tuple(value["constants"]),
+            runs=runs,
+        )
+
+
+def window_of(value: Mapping[str, Any]) -> WindowFigures:
+    """Figures that came as JSON."""
+    tuples: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
+    return WindowFigures(**tuples)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPlan:
+    """One correlation of documents in one batch; `state` has the partitions that hold in it."""
+
+    declared: DocumentCorrelation
+    state: DocumentState
+    creators: Routing | None = None  # find association groups under this routing
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
+
+    @property
+    def window(self) -> Window:
+        return Window(self.declared.window.size, self.declared.window.slide)
+
+    @property
+    def joiners(self) -> int:
+        return self.state.joiners
+
+    @property
+    def counted(self) -> bool:
+        return self.declared.window.by == "count"
+
+    @property
+    def first_slot(self) -> int | None:
+        """Slots before it are closed: what belongs there is late. None before anything has come."""
+        return first_slot(self.declared, self.state)
+
+
+def watermark(declared: DocumentCorrelation, state: DocumentState) -> int | None:
+    """The largest event time less the lateness; None before anything has come."""
+    return None if state.largest is None else state.largest - microseconds_of(declared)
+
+
+def microseconds_of(declared: DocumentCorrelation) -> int:
+    """The lateness."""
+    late = declared.lateness
+    return late.days * 86_400_000_000 + late.seconds * 1_000_000 + late.microseconds
+
+
+def first_slot(declared: DocumentCorrelation, state: DocumentState) -> int | None:
+    """The first slot that shares a window with something that may still come on time."""
+    reached = state.documents if declared.window.by == "count" else watermark(declared, state)
+    if reached is None:
+        return None
+    window = Window(declared.window.size, declared.window.slide)
+    return reached // window.slide - window.slots + 1

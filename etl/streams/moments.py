@@ -1,0 +1,12 @@
+"""Moments of event time as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(microseconds: int) -> str:
+    """Microseconds since 1970, as ISO 8601."""
+    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
