@@ -235,7 +235,8 @@ def test_code_that_breaks_in_a_worker_is_told_as_data(site: Site) -> None:
     assert site.decide() is None, "the site is there"
     site.land("a.jsonl", order(1))
     with site.writing() as run:
-        plan = run._plan(1, (), (), datetime.now(UTC))
+        assert run.next("test") is not None
+        plan = run._plan(run.ledger.get(1), (), ())
         broken = replace(plan, enrich=None)
         with pytest.raises(TaskLost, match="AttributeError at "):
             gather(run.executor.run(replace(broken, slices=(slice_of(site),))))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +51,24 @@ def test_duckdb_returns_the_pairs_of_the_nested_loop(kind: Kind, tmp_path: Path)
     assert len(measured.seconds) == PLAN.batches
 
 
+def apart(name: str, kind: Kind, folder: Path) -> Digest:
+    """What a contender finds in a process of its own: it starts a Spark as it needs it, and stops it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(run, name, kind, PLAN, 600.0, folder).result().digest
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(("name", "kind"), [("spark-join", "equality"), ("spark-join-v4", "equality"),
                                             ("spark-window", "equality"), ("spark-window", "band"),
                                             ("spark-bins", "band")])  # fmt: skip
 def test_sparks_own_ways_return_the_same_pairs(name: str, kind: Kind, tmp_path: Path) -> None:
-    assert run(name, kind, PLAN, folder=tmp_path).digest == run("duckdb", kind, PLAN, folder=tmp_path).digest
+    assert apart(name, kind, tmp_path) == run("duckdb", kind, PLAN, folder=tmp_path).digest
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", KINDS)
 def test_our_micro_batches_return_the_same_pairs(kind: Kind, tmp_path: Path) -> None:
-    assert run("ours", kind, PLAN, folder=tmp_path).digest == run("duckdb", kind, PLAN, folder=tmp_path).digest
+    assert apart("ours", kind, tmp_path) == run("duckdb", kind, PLAN, folder=tmp_path).digest
 
 
 def test_a_window_always_holds_what_the_plan_says(tmp_path: Path) -> None:
