@@ -52,7 +52,7 @@ def _shown(values: pa.Array) -> tuple[pa.Array, int]:
         try:
             return values.cast(pa.binary()).cast(pa.string()) if _is_bytes(kind) else values.cast(pa.string()), TEXT
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            pass
+            pass  # Arrow has no text for some of these values: they are written one by one below
     return pa.array([_text(value) for value in values], pa.string()), TEXT
 
 

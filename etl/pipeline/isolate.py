@@ -136,7 +136,6 @@ class _Search:
         self.book.write(self.losses)
 
     def _halve(self, suspects: Suspects) -> None:
-        assert self.losses.suspects, "there is something to halve"
         self.losses.suspects.pop()
         parts = suspects.parts
         if len(parts) > 1:

@@ -96,10 +96,10 @@ def test_without_coordination_every_task_applies_once_at_its_own_next_boundary(s
 
 
 def test_without_coordination_boundaries_may_differ() -> None:
-    boundaries = set()
+    apart = 0
     for seed in range(20):
         tasks, _ = simulate(Random(seed), atomic=False)
         for task in tasks:
             task.advance()
-        boundaries.add(len({task.applied[0][0] for task in tasks}) > 1)
-    assert True in boundaries
+        apart += len({task.applied[0][0] for task in tasks}) > 1
+    assert apart > 0, "the three phases would be for nothing"
