@@ -136,6 +136,7 @@ class _Search:
         self.book.write(self.losses)
 
     def _halve(self, suspects: Suspects) -> None:
+        assert self.losses.suspects is not None, "a search has begun"  # for the type; what follows fails loudly
         self.losses.suspects.pop()
         parts = suspects.parts
         if len(parts) > 1:
