@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
 frontstage := .venv/bin/frontstage
-alone := not spark and not stack and not browser
+heavy := spark or stack or browser
+alone := not full and not spark and not stack and not browser
 not_fast := $(alone) and not slow
 compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-platform linux --generate-hashes \
 	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
@@ -42,12 +43,21 @@ doctor: setup ## Check Java, jars, ports, disk, Postgres and Spark, one line eac
 test: ## Run all tests (ARGS="-k word" for some)
 	@bin/setup --with-browser
 	@$(python) -m pytest --hypothesis-profile=ci -n auto --dist loadfile -m "$(alone)" $(ARGS); light=$$?; \
-	$(python) -m pytest --hypothesis-profile=ci -m "not ($(alone))" $(ARGS); heavy=$$?; \
+	$(python) -m pytest --hypothesis-profile=ci -m "not full and ($(heavy))" $(ARGS); heavy=$$?; \
 	if [ $$light = 5 ]; then exit $$heavy; elif [ $$heavy = 5 ]; then exit $$light; else exit $$((light || heavy)); fi
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick
 	@exec $(python) -m pytest -n auto --dist loadfile -m "$(not_fast)" $(ARGS)
+
+# One line per case, last line `N passed, M failed`. What needs no Spark or stack runs in two processes.
+.PHONY: faults
+faults: setup ## Try every fault: kills, cut lines, full disks, damage, restores, hostile input (less than an hour)
+	@exec $(python) -m tests.faults $(ARGS)
+
+.PHONY: soak
+soak: setup ## Run steadily with bursts for MINUTES=30 and see that nothing grows
+	@exec $(python) -m bench.soak --minutes $(or $(MINUTES),30) $(ARGS)
 
 .PHONY: check
 check: setup ## Lint, formatting, types, import contracts
@@ -71,6 +81,10 @@ bench-peers: setup ## Compare with Spark over JDBC, Delta and cached, batched lo
 bench-pipeline: setup ## Compare whole micro-batches: ours, ours as it was, and a plain script (at most 25 minutes)
 	@$(python) -m bench.pipeline $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
 
+.PHONY: bench-overload
+bench-overload: setup ## Measure arrivals of 1 to 10 times what a master store sustains, by ways to shed (at most 15 minutes)
+	@$(python) -m bench.overload $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+
 .PHONY: bench-auto
 bench-auto: setup ## Compare auto with every single join: skew x batch size x store x warm or cold
 	@$(python) -m bench.grid $(ARGS)
@@ -91,8 +105,8 @@ bench-biclique: setup ## Regenerate the join-biclique's figures and compare with
 	@exec $(python) -m bench.biclique $(ARGS)
 
 .PHONY: bench-adhoc
-bench-adhoc: setup ## Compare shared ad-hoc joins with DuckDB query by query, in one process
-	@exec $(python) -m bench.adhoc --in-process $(ARGS)
+bench-adhoc: setup ## Compare shared ad-hoc joins with separate Spark joins, Spark's streams and DuckDB (at most 25 minutes)
+	@exec $(python) -m bench.adhoc $(ARGS)
 
 .PHONY: bench-documents
 bench-documents: setup ## Measure joins of JSON documents without a schema: partitions, local joins, SQL (about 15 minutes)
@@ -113,8 +127,9 @@ lock: setup ## Resolve requirements/*.in into the lock files (UPGRADE=1 takes th
 	cd requirements && $(compile) -c bootstrap.lock -c runtime.lock dev.in -o dev.lock
 
 .PHONY: docs
-docs: setup ## Write docs/configuration.md from the settings
-	@exec $(python) -m etl.settings_reference
+docs: setup ## Build the documentation into var/site, offline, with every link checked (and docs/configuration.md)
+	@$(python) -m etl.settings_reference
+	@NO_MKDOCS_2_WARNING=1 exec $(python) -m mkdocs build --quiet
 
 .PHONY: clean
 clean: ## Remove the environment and caches; var/ (your data) stays

@@ -1,6 +1,6 @@
 """`docs/performance.md` from the results of the benchmarks: every number on the page comes from a JSON file.
 
-    bench/results/{pipeline,peers,grid,cold,pages,figures}.json ──► sections ──► docs/performance.md
+    bench/results/{pipeline,overload,peers,grid,cold,pages,figures}.json ──► sections ──► docs/performance.md
 
 A result that is not there yet becomes a sentence that says which target makes it.
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import page_figures, page_peers
+from bench.overload import page as page_overload
 from bench.pipeline import page as page_pipeline
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -133,6 +134,7 @@ def _plain(value: object) -> str:
 Section = tuple[str, str, str, Callable[[Result, Path], str]]
 SECTIONS: list[Section] = [
     ("pipeline", "A whole micro-batch", "make bench-pipeline", lambda r, p: page_pipeline.render(r, p, table)),
+    ("overload", "Overload", "make bench-overload", lambda r, p: page_overload.render(r, p, table)),
     ("peers", "Against other ways to enrich on Spark", "make bench-peers", lambda r, _: page_peers.render(r, table)),
     ("grid", "`auto` against single tactics", "make bench-auto", lambda r, _: grid(r)),
     ("cold", "A master that is not in memory", "make bench-cold", lambda r, _: cold(r)),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from etl import settings
 from etl.airflow.correlations_dag import broken_dag, correlations_dag
 from etl.contract.correlation_files import load_correlations, load_streams
+from etl.contract.sites import load_sites
 
 own = settings.load()
 streams = load_streams(own.streams, own.var)
 correlations = load_correlations(own.correlations)
+sites = load_sites(own.sites)
 
-flow = correlations_dag(streams.found, correlations.found, own.schedule)
-if wrong := [*streams.errors, *correlations.errors]:
+flow = correlations_dag(streams.found, correlations.found, own.schedule, sites.found)
+if wrong := [*sites.errors, *streams.errors, *correlations.errors]:
     broken = broken_dag([str(error) for error in wrong])

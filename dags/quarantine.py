@@ -1,6 +1,6 @@
 """The `quarantine` DAG: refused lines by form, as `frontstage quarantine` has them by command. By hand only.
 
-decide        list, release or reject lines of one pipeline; the task's result says what became of them
+decide        list, release or reject lines of one pipeline or stream; the task's result says what became of them
 
 Lines are named as the list shows them (12-3), or chosen by batch or reason. Values of sensitive fields are masked.
 """
@@ -14,14 +14,16 @@ from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from etl import settings
+from etl.contract.correlation_files import load_streams
 from etl.contract.load import load_all
 
 RETRIES = {"retries": 3, "retry_delay": timedelta(seconds=20), "owner": "frontstage"}
 LISTED = 100
 own = settings.load()
-NAMES = [pipeline.name for pipeline in load_all(own.pipelines, own.var).pipelines]
+PIPELINES = [pipeline.name for pipeline in load_all(own.pipelines, own.var).pipelines]
+NAMES = PIPELINES + [f"streams/{stream.name}" for stream in load_streams(own.streams, own.var).found]
 FORM: dict[str, Any] = {
-    "pipeline": Param(NAMES[0] if NAMES else None, type="string", enum=NAMES or None, title="Pipeline"),
+    "pipeline": Param(NAMES[0] if NAMES else None, type="string", enum=NAMES or None, title="Pipeline or stream"),
     "action": Param("list", type="string", enum=["list", "release", "reject"], title="What to do"),
     "rows": Param(
         [], type="array", items={"type": "string", "pattern": "^[0-9]+-[0-9]+$"}, title="Lines, such as 12-3"
@@ -37,10 +39,10 @@ def decide() -> dict[str, Any]:
     """Do what the form says."""
     from etl.adapters.verdicts import RowId
     from etl.errors import TerminalError
-    from etl.pipeline.desk import open_desk
     from etl.pipeline.quarantine import Selection
     from etl.pipeline.release import Person
     from etl.stack import postgres
+    from etl.streams.refused import open_desk
 
     context: Any = get_current_context()
     asked, user = context["params"], context["dag_run"].triggering_user_name

@@ -1,6 +1,6 @@
-"""Once before the services start: the schemas of both databases, and the login of Airflow's `admin`.
+"""Once before the services start: the schemas of both databases, the login of Airflow's `admin`, Spark's secret.
 
-Safe to repeat: migrations that ran are skipped. The login is written anew each time, so to change it, edit
+Safe to repeat: migrations that ran are skipped. Login and secret are written anew each time, so to change them, edit
 `.env` and run `docker compose up`.
 """
 
@@ -16,8 +16,20 @@ from etl.contract.load import load_all
 from etl.errors import FrontstageError, SettingsError
 from etl.settings import load
 
+SPARK_DEFAULTS = """\
+spark.authenticate true
+spark.authenticate.secret {secret}
+spark.network.crypto.enabled true
+spark.io.encryption.enabled true
+"""
+"""Master, workers and driver know one secret; what they send each other and spill is encrypted."""
+
 
 def main() -> None:
+    write_privately(
+        Path(os.environ["SPARK_CONF_DIR"], "spark-defaults.conf"),
+        SPARK_DEFAULTS.format(secret=os.environ["SPARK_SECRET"]),
+    )
     settings = load()
     if settings.postgres_dsn is None:
         raise SettingsError("postgres_dsn is not set; docker-compose.yml sets FRONTSTAGE_POSTGRES_DSN")
@@ -25,15 +37,16 @@ def main() -> None:
     migrate(settings.postgres_dsn.get_secret_value())
     for pipeline in load_all(settings.pipelines, settings.var).pipelines:
         pipeline.stream.source.landing.mkdir(parents=True, exist_ok=True)
-    write_login(Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]))
+    login = json.dumps({"admin": os.environ["AIRFLOW_ADMIN_PASSWORD"]})
+    write_privately(Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]), login + "\n")
 
 
-def write_login(file: Path) -> None:
+def write_privately(file: Path, text: str) -> None:
     """Readable by its owner only, and whole whenever somebody looks."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_suffix(".new")
     draft.touch(mode=0o600)
-    draft.write_text(json.dumps({"admin": os.environ["AIRFLOW_ADMIN_PASSWORD"]}) + "\n")
+    draft.write_text(text)
     draft.replace(file)
 
 

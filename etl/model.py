@@ -64,6 +64,9 @@ class BatchCounts:
     backlog_added: int = 0
     backlog_resolved: int = 0
     shed: int = 0
+    held: int = 0  # of backlog_added, those that wait for a person's word
+    unknown: int = 0  # of accepted, those with an unknown member
+    corrected: int = 0  # of earlier batches, those whose unknown member has come
     reasons: dict[str, int] = field(default_factory=dict)
     joins: dict[str, JoinCounts] = field(default_factory=dict)
     added_fields: dict[str, int] = field(default_factory=dict)  # by name that nobody declared, about how many lines

@@ -34,6 +34,7 @@ _LONGEST_SOCKET_PATH = 100  # the system allows 107 bytes
 Tactic = Literal["auto", "inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin"]
 Policy = Literal["tinylfu", "paper"]
 Store = Literal["pages", "direct"]
+ReadRule = Literal["best_first", "position"]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -56,6 +57,9 @@ class Settings(BaseSettings):
         Path("warehouse/correlations"),
         description="Folder of the files that declare correlations (`*.toml`).",
     )
+    sites: Path = Field(
+        Path("warehouse/sites.toml"), description="File that declares sites, where streams may live; it need not exist."
+    )
     stream_store: str | None = Field(
         None,
         description="Root of stream segments and correlation state: a folder or a URL that fsspec knows. Unset: "
@@ -66,6 +70,24 @@ class Settings(BaseSettings):
     batch_bytes: int = Field(
         256 * 2**20, ge=1, description="How much of what has landed one batch takes; the rest waits for the next."
     )
+
+    query_slot_s: int = Field(
+        10,
+        ge=1,
+        le=86_400,
+        description="Event time of one slot, in seconds: windows of ad-hoc queries are whole slots.",
+    )
+    query_retention_s: int = Field(
+        3_600,
+        ge=1,
+        description="How far streams of ad-hoc queries may lie apart, and their longest window, in seconds.",
+    )
+    query_lateness_s: int = Field(
+        60, ge=0, description="How late a tuple may come and still be joined by ad-hoc queries, in seconds."
+    )
+    queries_most: int = Field(1_000, ge=1, description="Ad-hoc queries that may exist at a time.")
+    queries_most_per_owner: int = Field(100, ge=1, description="Ad-hoc queries that one owner may have at a time.")
+    query_days: int = Field(30, ge=1, description="Days after which an ad-hoc query expires at the latest.")
 
     postgres_dsn: SecretStr | None = Field(
         None, description="An existing Postgres (`postgresql://…`). Unset: an embedded server under `var`."
@@ -109,15 +131,37 @@ class Settings(BaseSettings):
     task_pages: int | None = Field(
         None, ge=1, description="Master pages one task may read per batch; events beyond are deferred, not lost."
     )
+    read_rule: ReadRule = Field(
+        "best_first",
+        description="What a batch reads that may not read all: keys that most events wait for (`best_first`), or those "
+        "at the paper's place in the queue (`position`).",
+    )
     master_store: Store = Field(
         "pages", description="Where joins read master data: published `pages`, or `direct` from where it is kept."
     )
     master_pages: Path = Field(Path("var/master"), description="Root of the published master pages.")
     reports_kept: int = Field(200, ge=1, description="Run reports and Data Docs pages kept; older ones are removed.")
+    digest_notifier: str | None = Field(
+        None, description="Path of an Airflow notifier that is told of every daily digest."
+    )
+    digest_notifier_arguments: str = Field("{}", description="Arguments of that notifier, as a JSON object.")
+    telemetry: Literal["off", "otlp", "console"] = Field(
+        "off", description="OpenTelemetry metrics and traces; `otlp` sends them as the `OTEL_*` variables say."
+    )
+    openlineage_url: str | None = Field(None, description="Where OpenLineage events of batches are posted.")
     disk_free_bytes: int = Field(2 * 2**30, ge=0, description="Free disk space below which nothing is started.")
 
     @field_validator(
-        "var", "archive", "warehouse", "jars", "master_pages", "pipelines", "streams", "correlations", mode="after"
+        "var",
+        "archive",
+        "warehouse",
+        "jars",
+        "master_pages",
+        "pipelines",
+        "streams",
+        "correlations",
+        "sites",
+        mode="after",
     )
     @classmethod
     def _absolute(cls, path: Path, info: Any) -> Path:
@@ -162,6 +206,11 @@ class Settings(BaseSettings):
     def run_logs(self) -> Path:
         """Folder of the logs of Airflow's tasks."""
         return self.var / "logs" / "airflow"
+
+    @cached_property
+    def digests(self) -> Path:
+        """Folder of the daily digests, among the reports."""
+        return self.reports / "digest"
 
     @cached_property
     def data_docs(self) -> Path:

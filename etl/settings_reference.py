@@ -48,6 +48,7 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "pipelines",
             "streams",
             "correlations",
+            "sites",
             "stream_store",
             "jars",
             "reports_kept",

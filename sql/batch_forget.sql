@@ -1,7 +1,7 @@
 -- Forget batches that were loaded long ago and of whose input nothing is where it landed. The newest always stay: runs
 -- number on from them, and waiting events are compared with the masters they saw.
 delete from etl.batch as old
-where old.pipeline = %(pipeline)s and old.state = 'loaded' and old.loaded_at < %(before)s
+where old.pipeline = %(pipeline)s and old.state = 'loaded' and old.aside = 0 and old.loaded_at < %(before)s
   and old.batch < (select min(batch) from (select batch from etl.batch where pipeline = %(pipeline)s
                                            order by batch desc limit %(keep)s) as newest)
   and not exists (select from etl.input_slice as slice

@@ -37,14 +37,21 @@ _SLOW = tuple(
     for one in (
         "contract",
         "dags",
+        "faults",
+        "page/test_scale.py",
         "pipeline",
         "property/correlate",
         "property/masters",
+        "streams",
         "unit/adapters/test_audit_suite.py",
         "unit/adapters/test_great_expectations.py",
         "unit/bench",
+        "unit/cli/test_master.py",
         "unit/correlate/adhoc/test_adhoc_optimizer.py",
+        "unit/correlate/multiway/test_multiway_executor.py",
+        "unit/enrich/front_stage/test_policy.py",
         "unit/enrich/planning/test_cost.py",
+        "unit/masters/test_joins_while_masters_change.py",
         "unit/masters/test_maintenance.py",
     )
 )

@@ -11,9 +11,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from bench.adhoc.workload import STREAMS, QueryShape, make_queries, make_slot
+from bench.adhoc.workload import ATTRIBUTE_MAX, STREAMS, QueryShape, make_queries, make_slot
 from etl.correlate.adhoc.optimize.optimizer import Optimizer, OptimizerConfig
 from etl.correlate.adhoc.optimize.statistics import sample_streams
+from etl.correlate.adhoc.plan import Choice, Plan
 from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
 from etl.correlate.adhoc.run.changelog import Changelog
@@ -35,6 +36,8 @@ class Run:
     seed: int = 7
     config: OptimizerConfig = field(default_factory=OptimizerConfig)
     late: bool = True
+    keys: int = ATTRIBUTE_MAX  # distinct values of a join attribute
+    groups: int | None = None  # None: as the optimizer groups the queries
 
 
 def build_engine(run: Run) -> tuple[AdhocJoin, list[Query], Row]:
@@ -44,10 +47,22 @@ def build_engine(run: Run) -> tuple[AdhocJoin, list[Query], Row]:
     optimizer = Optimizer(run.config)
     start = time.perf_counter()
     optimizer.change(0, queries, [])
-    sampled = sample_streams(STREAMS, {q.name: q for q in queries}, make_slot(1_000_000, run.rows, run.seed), run.seed)
+    sampled = sample_streams(
+        STREAMS, {q.name: q for q in queries}, make_slot(1_000_000, run.rows, run.seed, run.keys), run.seed
+    )
     plan, decisions = optimizer.reoptimize(0, sampled)
+    if run.groups is not None:
+        plan = _grouped(plan, run.groups)
     engine.apply(Changelog(create=tuple(queries), plan=plan))
     return engine, queries, {"planning_s": time.perf_counter() - start, "plan_cost": decisions[-1].numbers["cost"]}
+
+
+def _grouped(plan: Plan, groups: int) -> Plan:
+    """The same join orders, with queries dealt out to so many groups."""
+    return Plan(
+        {name: Choice(choice.tree, dict.fromkeys(choice.groups, at % groups))
+         for at, (name, choice) in enumerate(plan.choices.items())}
+    )  # fmt: skip
 
 
 def measure(run: Run) -> Row:
@@ -55,7 +70,7 @@ def measure(run: Run) -> Row:
     engine, queries, planning = build_engine(run)
     seconds, cpu, results = [], [], 0
     for slot in range(run.warm_up + run.slots):
-        tables = make_slot(slot, run.rows, run.seed)
+        tables = make_slot(slot, run.rows, run.seed, run.keys)
         start, worked = time.perf_counter(), time.process_time()
         found = engine.step(slot, tables)
         made = sum(rows.to_table().num_rows for rows in found.rows.values())  # the sink's materialisation

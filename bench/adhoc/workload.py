@@ -117,12 +117,13 @@ def make_queries(count: int, shape: QueryShape, seed: int) -> list[Query]:
     return [make_query(random, f"q{at}", shape) for at in range(count)]
 
 
-def make_slot(slot: int, rows: int, seed: int) -> dict[str, pa.Table]:
-    """One slot of every stream: six uniform attributes, a seed of its own per stream."""
+def make_slot(slot: int, rows: int, seed: int, keys: int = ATTRIBUTE_MAX) -> dict[str, pa.Table]:
+    """One slot of every stream: six uniform attributes, a seed of its own per stream. `keys`: of all but the last."""
     found = {}
     for at, name in enumerate(STREAMS):
         random = np.random.default_rng((seed, at, slot))
-        found[name] = pa.table({f"a{n}": random.integers(0, ATTRIBUTE_MAX, rows) for n in range(ATTRIBUTES)})
+        most = [keys] * (ATTRIBUTES - 1) + [ATTRIBUTE_MAX]
+        found[name] = pa.table({f"a{n}": random.integers(0, most[n], rows) for n in range(ATTRIBUTES)})
     return found
 
 

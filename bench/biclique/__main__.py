@@ -2,11 +2,13 @@
 
 --only 6a,11   some figures; the others keep their last results
 --scale 0.1    TPC-H scale factor
+--quick        peers with small windows, to see that they run; their figure is shown and not kept
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 
@@ -36,9 +38,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.biclique", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", type=chosen, default=list(FIGURES), help="figures, as in 6a,11")
     parser.add_argument("--scale", type=float, default=0.1, help="TPC-H scale factor (0.1: 600,000 line items)")
+    parser.add_argument("--quick", action="store_true", help="peers with small windows; their figure is not kept")
     options = parser.parse_args(arguments)
+    if options.quick:
+        options.only.remove("peers")
+        print(json.dumps(peers.compared(options.scale, peers.QUICK).rows(), indent=1))
     for name in options.only:
         began = time.perf_counter()
+        progress(f"{name:6} begins")
         figure = FIGURES[name](options.scale)
         seconds = round(time.perf_counter() - began, 1)
         whole = store([figure], {name: seconds})

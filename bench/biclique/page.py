@@ -26,6 +26,9 @@ def measured(result: dict[str, Any]) -> str:
     parts = [machine(result), "### Aims", _aims(result["aims"])]
     if peers:
         parts += ["### Whole micro-batches on Spark", figures["peers"]["reason"], _peers(peers)]
+        parts += [
+            table(("ratio", "times"), [(name, f"{value:,.3g}") for name, value in figures["peers"]["ours"].items()])
+        ]
         parts += ["![thousand tuples per second by condition and window](../bench/results/figure-biclique-peers.svg)"]
     parts += ["### The paper's figures", result["simulated"][0].upper() + result["simulated"][1:] + "."]
     for name, one in figures.items():

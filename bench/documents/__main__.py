@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.documents import joins, page, partitions, plots, sql
-from bench.documents.aims import aims
+from bench.documents.aims import aims, remarks
 from bench.measured import RESULTS, keep, machine, progress
 
 PARTS: dict[str, tuple[tuple[str, ...], Callable[[], list[dict[str, Any]]]]] = {
@@ -39,8 +39,10 @@ def main() -> None:
         rows = sorted(others + PARTS[name][1](), key=lambda row: _ORDER.index(row["figure"]))
         facts = {"machine": machine(), "seconds": round(time.perf_counter() - started, 1)}
         keep({**facts, "parts": chosen, "rows": rows, "aims": []}, RESULT)
-    judged = aims(rows) if {row["figure"] for row in rows} == set(_ORDER) else []
-    keep({**facts, "parts": chosen or before.get("parts"), "rows": rows, "aims": judged}, RESULT)
+    whole = {row["figure"] for row in rows} == set(_ORDER)
+    judged, beside = (aims(rows), remarks(rows)) if whole else ([], [])
+    parts = chosen or before.get("parts")
+    keep({**facts, "parts": parts, "rows": rows, "aims": judged, "remarks": beside}, RESULT)
     plots.draw(rows, RESULTS)
     page.write(_last())
     progress(f"done in {facts['seconds']} s: {sum(aim['met'] for aim in judged)} of {len(judged)} aims met")

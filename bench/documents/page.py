@@ -22,7 +22,7 @@ def measured(result: dict[str, Any]) -> str:
     """The tables, each with a line that says what it shows."""
     rows = result["rows"]
     parts = [
-        machine(result), "### Aims", _aims(result["aims"]),
+        machine(result), "### Aims", _aims(result["aims"]), _remarks(result.get("remarks", [])),
         "### Local join, seconds (figure 11)", _times(rows), "![figure 11](../bench/results/documents-figure-11.svg)",
         "### Partitions (figures 6 to 9)",
         "Means over six windows after the one that the partitions were made of. *Sample* is that first window.",
@@ -41,6 +41,12 @@ def _aims(aims: list[Row]) -> str:
         for aim in aims
     ]
     return table(("aim", "wanted", "measured", "met", "note"), cells)
+
+
+def _remarks(remarks: list[Row]) -> str:
+    """What the paper's own routing measures here, and what new values do to DS."""
+    cells = [(one["name"], f"{one['measured']:,.3g}", one["why"]) for one in remarks]
+    return "Beside the aims:\n\n" + table(("figure", "measured", "why"), cells) if cells else ""
 
 
 def _times(rows: list[Row]) -> str:

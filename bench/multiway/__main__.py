@@ -40,10 +40,16 @@ def real(workload: Workload, every: bool) -> list[Execution]:
     model, head = executions.learn(workload, asked), head_bytes(asked, 0b11) / workload.batch_s
     done = []
     for name, seconds, plan in executions.strategies(model, head, every):
-        done.append(executions.execute(workload, name, plan, model, seconds))
+        done.append(executions.repeated(workload, name, plan, model, seconds))
         one = done[-1]
-        progress(f"{workload.name}, {name}: {one.measured_bytes:,} bytes, model {one.expected_bytes:,.0f}")
+        progress(f"{workload.name}, {name}: {one.measured_bytes:,.0f} bytes, model {one.expected_bytes:,.0f}")
     return done
+
+
+def learning(workloads: list[Workload]) -> list[dict[str, Any]]:
+    """How the error of forecasts falls with what sketches have seen."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        return [row for one in workloads for row in executions.learning(one, executions.query(one, Path(nowhere)))]
 
 
 def planning() -> list[dict[str, Any]]:
@@ -128,8 +134,10 @@ def main(arguments: list[str] | None = None) -> None:
     scale = 10 if options.quick else 1
     done = real(executions.apart(1_000_000 // scale), True)
     done += real(executions.apart(1_000_000 // scale, "far apart", 0.005), False)
-    for workload in executions.section_4(200_000 // scale):
+    alike = executions.section_4(200_000 // scale)
+    for workload in alike:
         done += real(workload, False)
+    learned = learning(alike)
     planned = planning()
     made: list[Figure] = []
     comparison = heuristic_figures.Comparison()
@@ -141,7 +149,8 @@ def main(arguments: list[str] | None = None) -> None:
     shown = next(one for one in done if one.plan == "rate, 100 partitions")
     result = {
         "machine": machine(), "seconds": round(time.perf_counter() - began, 1), "aims": judged,
-        "rows": [one.row() for one in done], "planning": planned, "figures": [one.to_json() for one in made],
+        "rows": [one.row() for one in done], "planning": planned, "learning": learned,
+        "figures": [one.to_json() for one in made],
         "explanation": shown.explanation,
     }  # fmt: skip
     keep(result, options.results / "multiway.json")

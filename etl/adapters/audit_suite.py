@@ -6,12 +6,15 @@
     SQL over the row, patterns of RE2 alone     a column of flags, computed anew from the rows, all of them true
     [[expectations]]                            as they are
 
-Both sides of a comparison have one type: decimals are floats, for pandas would compare objects, and days are moments
-in UTC. Results about sensitive columns keep their counts only: values, even wrong ones, are in no report.
+Both sides of a comparison have one type: decimals are floats, for pandas would compare objects, whole numbers have 64
+bits, for those alone are compared as arrays, and days are moments in UTC. Results about sensitive columns keep their
+counts only: values, even wrong ones, are in no report. What is left is escaped before it is stored: Great Expectations'
+pages would run markup that somebody put into an event.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import warnings
 from collections.abc import Iterator
@@ -52,6 +55,8 @@ def _compared_as(kind: pa.DataType) -> pa.DataType:
     """The type in which values of a column are compared."""
     if pa.types.is_decimal(kind):
         return pa.float64()
+    if pa.types.is_signed_integer(kind):
+        return pa.int64()
     return pa.timestamp("us", "UTC") if pa.types.is_date(kind) else kind
 
 
@@ -153,6 +158,24 @@ def mask(results: list[Any], sensitive: frozenset[str]) -> None:
             one.exception_info = {
                 "raised_exception": raised, "exception_message": message, "exception_traceback": None,
             }  # fmt: skip
+
+
+def escape(results: list[Any]) -> None:
+    """Make text from events and declarations harmless: Great Expectations puts it into its pages as markup."""
+    for one in results:
+        one.result = _escaped(one.result or {})
+        one.expectation_config.kwargs = _escaped(one.expectation_config.kwargs)
+        one.exception_info = _escaped(one.exception_info or {})
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return html.escape(value)
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_escaped(one) for one in value]
+    return value
 
 
 def _columns(arguments: dict[str, Any]) -> Iterator[str]:

@@ -5,7 +5,8 @@
     merge ──▶ runs of one size become one, so a lookup visits few                     after the batch, never inside it
 
 A run becomes part of the index when the ledger commits the decision that names it; before, it is garbage. The newest
-run that knows a key is right: `accepted` and `waiting` hold the key, `released` gives it back. See ADR 23.
+run that knows a key is right: `accepted`, `waiting` and `unknown` (accepted with an unknown member, to be corrected)
+hold the key, `released` gives it back. See ADR 23.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from etl.adapters.durable import write_durably
 from etl.columnar.keys import I64, U64, Keys, mix
 from etl.errors import TerminalError
 
-FREE, ACCEPTED, WAITING, RELEASED = 0, 1, 2, 3
+FREE, ACCEPTED, WAITING, RELEASED, UNKNOWN = 0, 1, 2, 3, 4
 U8 = npt.NDArray[np.uint8]
 _CHECKED_BYTES = 32 * 2**20  # larger runs are verified when they are merged
 FAN_IN = 8

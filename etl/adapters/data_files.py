@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from etl.adapters import postgres
-from etl.adapters.durable import sync_files
+from etl.adapters.durable import make_folder, sync_files
 from etl.adapters.ledger import Cause, DataFile
+from etl.adapters.postgres.binary import write_values
 
 _ROWS_PER_GROUP = 262_144
 _LONGEST_TEXT = 32  # of a minimum or maximum; longer ones say little and cost in every log entry
@@ -25,7 +25,7 @@ _LONGEST_TEXT = 32  # of a minimum or maximum; longer ones say little and cost i
 def write_part(root: Path, table: str, name: str, rows: pa.Table, cause: Cause | None = None) -> DataFile:
     """Write rows as one file of a table. Synced: a decision may rely on it."""
     path = root / table / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     pq.write_table(rows, path, compression="snappy", row_group_size=_ROWS_PER_GROUP, coerce_timestamps="us")
     sync_files([path])
     metadata = pq.read_metadata(path)
@@ -38,15 +38,16 @@ def read_parts(root: Path, files: tuple[DataFile, ...], columns: list[str] | Non
 
 
 def write_for_copy(path: Path, rows: pa.Table) -> None:
-    """Write rows as the text that COPY reads, synced: the driver only passes it on."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    postgres.write_copy(rows, str(path))
+    """Write rows as the bytes that COPY reads, synced: the driver only passes them on."""
+    make_folder(path.parent)
+    with path.open("wb") as sink:
+        write_values(rows, sink)
     sync_files([path])
 
 
 def write_arrow(path: Path, rows: pa.Table) -> int:
     """Write rows as an Arrow file, synced; gives its size."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=options) as writer:
         writer.write_table(rows)

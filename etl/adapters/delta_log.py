@@ -11,15 +11,19 @@ does not read the log's history.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction, PostCommitHookProperties
 
+from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 from etl.errors import TerminalError
 
@@ -73,14 +77,16 @@ class DeltaLog:
         try:
             existing = self.table(table)
         except TableNotFoundError:
-            self.folder(table).mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder(table))
             uri = str(self.folder(table))
             self._open[table] = DeltaTable.create(uri, _nullable(schema), configuration=_CONFIGURATION)
+            self.sync(table)
             return
         have = {field.name for field in existing.schema().fields}
         missing = pa.schema([field for field in _nullable(schema) if field.name not in have])
         if len(missing):
             existing.alter.add_columns(Schema.from_arrow(missing).fields)
+            self.sync(table)
 
     def newest_batch(self, table: str) -> int:
         """The newest batch that this table holds; 0 when it holds none."""
@@ -104,7 +110,49 @@ class DeltaLog:
             ),
             post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
         )
+        self.sync(table)
         return True
+
+    def newest_correction(self, table: str) -> int:
+        """The newest batch that has corrected rows of this table; 0 when none has."""
+        return int(self.table(table).transaction_version(self._corrections) or 0)
+
+    @property
+    def _corrections(self) -> str:
+        return f"{self.application}-corrections"
+
+    def correct(self, table: str, files: Sequence[DataFile], key: Sequence[str], batch: int) -> bool:
+        """Put rows in the place of earlier ones with the same key and batch; False when that is done already."""
+        handle = self.table(table)
+        if (handle.transaction_version(self._corrections) or 0) >= batch:
+            return False
+        gone = [one.path for one in files if not self._is_whole(one)]
+        if gone:
+            raise FilesMissing(table, batch, gone)
+        rows = pa.concat_tables([pq.read_table(self.folder(one.table) / one.path) for one in files])
+        merge = handle.merge(
+            rows,
+            " and ".join(f"old.`{name}` = new.`{name}`" for name in (*key, "batch")),
+            source_alias="new",
+            target_alias="old",
+            commit_properties=CommitProperties(
+                custom_metadata={"corrected_by": str(batch)},
+                app_transactions=[Transaction(self._corrections, batch)],
+            ),
+        )
+        merge.when_matched_update_all().execute()
+        self.sync(table)
+        return True
+
+    def sync(self, table: str) -> None:
+        """Make the newest version last: its log entry, the files it adds, its checkpoint. delta-rs syncs nothing."""
+        log, version = self.folder(table) / "_delta_log", self.table(table).version()
+        entry = log / f"{version:020d}.json"
+        actions = [json.loads(line) for line in entry.read_bytes().splitlines()]
+        added = [self.folder(table) / unquote(one["add"]["path"]) for one in actions if "add" in one]
+        beside = [log / f"{version:020d}.checkpoint.parquet", log / "_last_checkpoint"]
+        sync_files([*added, entry, *(path for path in beside if path.exists())])
+        sync_folder(self.folder(table))
 
     def _is_whole(self, file: DataFile) -> bool:
         try:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 def write_durably(path: Path, *content: bytes | pa.Buffer) -> None:
     """Put `content`, part after part, in place whole; when this returns, a power cut does not undo it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    make_folder(path.parent)
+    beside = path.with_name(f".{path.name}.tmp")  # one writer at a time: what a killed one left is written over
     try:
         with beside.open("wb") as file:
             for part in content:
@@ -23,6 +23,14 @@ def write_durably(path: Path, *content: bytes | pa.Buffer) -> None:
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder that lasts: it and its parents, each named on disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
 
 
 def sync_files(paths: Iterable[Path]) -> None:

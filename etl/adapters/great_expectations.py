@@ -5,22 +5,37 @@
 The suite (`audit_suite`) comes from the same declared rules as the row rules, plus what only the whole batch can show.
 Quarantine does not depend on it: rows were routed before. The audit is the proof that routing did its work. It reads
 the files of the decision as a pandas frame in this process: the same suite as on Spark at a hundredth of the fixed
-cost. Results are stored, and pages made of them, only after sensitive values have been taken out.
+cost. Results are stored, and pages made of them, only after sensitive values have been taken out and markup in the
+others has been escaped. The pages need no network (`data_docs`).
 """
 
 from __future__ import annotations
 
 import shutil
+import threading
 import warnings
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from etl.adapters import audit_suite
+from etl.adapters import audit_suite, data_docs
 from etl.contract.model import Pipeline
+
+_LISTED = 20
+"""Of the newest results, on the first page of Data Docs: it reads each of them again for every batch."""
+_MODULES = ("great_expectations", "great_expectations.checkpoint", "great_expectations.expectations")
+_LOADING = threading.Lock()
+
+
+def load() -> None:
+    """Import Great Expectations: its modules import each other, and two threads at it would see unfinished ones."""
+    with _LOADING:
+        for module in _MODULES:
+            import_module(module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,7 @@ class Audit:
         """Run the suite on a batch: `{"success", "expectations": [...]}` in plain values."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Great Expectations' own use of what others have deprecated
+            load()
             expectations = list(audit_suite.suite(pipeline, now, expected))
             return self._check(audit_suite.frame(accepted, pipeline, now), expectations, pipeline, batch)
 
@@ -50,19 +66,23 @@ class Audit:
         run = gx.RunIdentifier(run_name=_run_name(name, batch))
         outcome = validation.run(batch_parameters={"dataframe": frame}, run_id=run)
         audit_suite.mask(outcome.results, audit_suite.sensitive_columns(pipeline))
+        verdict = {"success": bool(outcome.success), "expectations": [_plain(one) for one in outcome.results]}
+        audit_suite.escape(outcome.results)
         for key in context.validation_results_store.list_keys():
             self._context().validation_results_store.set(key, outcome)
-        return {"success": bool(outcome.success), "expectations": [_plain(one) for one in outcome.results]}
+        return verdict
 
     def build_docs(self, name: str, batch: int) -> None:
         """Render a batch's result into Data Docs. Apart from `check`: nobody waits for a page before the mart."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            load()
             self._prune(name)
             context = self._context()
             wanted = _run_name(name, batch)
             keys = [key for key in context.validation_results_store.list_keys() if key.run_id.run_name == wanted]
             if keys:
+                data_docs.place_assets(self.docs)
                 context.build_data_docs(resource_identifiers=keys)
 
     def _context(self) -> Any:
@@ -79,8 +99,12 @@ class Audit:
         site = {
             "class_name": "SiteBuilder",
             "show_how_to_buttons": False,
-            "store_backend": _folder(self.docs),
-            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+            "store_backend": {
+                **_folder(self.docs),
+                "class_name": "OfflinePages",
+                "module_name": "etl.adapters.data_docs_store",
+            },
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": _LISTED},
             "site_section_builders": {"expectations": "None", "profiling": "None"},  # a suite is on its results' pages
         }
         config.data_docs_sites = {"data_docs": site}

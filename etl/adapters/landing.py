@@ -16,10 +16,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from etl.adapters.durable import make_folder, sync_folder
 from etl.contract.model import Format
 
 SETTLE = timedelta(seconds=10)
@@ -56,6 +58,15 @@ class Slice:
     file: LandedFile
     first: int
     last: int
+
+    def as_json(self) -> dict[str, Any]:
+        place = {"ordinal": self.ordinal, "first": self.first, "last": self.last}
+        return {**asdict(self.file), "name": self.file.name.hex(), **place}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Slice:
+        file = LandedFile(bytes.fromhex(value["name"]), value["size"], value["modified_ns"], value["inode"])
+        return cls(value["ordinal"], file, value["first"], value["last"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +304,12 @@ def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], no
             continue
         unchanged = (seen.st_ino, seen.st_size, seen.st_mtime_ns) == (known.inode, known.size, known.modified_ns)
         if unchanged and known.end >= known.size and now.timestamp() - seen.st_mtime >= QUIET.total_seconds():
-            archive.mkdir(parents=True, exist_ok=True)
+            make_folder(archive)
             os.rename(path, _free_name(archive, name))  # noqa: PTH104
             moved.append(name)
+    if moved:  # or a power cut brings them back, and the ledger has forgotten that they were read
+        sync_folder(archive)
+        sync_folder(folder)
     return moved
 
 

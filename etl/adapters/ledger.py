@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal
 
@@ -24,13 +24,14 @@ from psycopg2.extras import Json, execute_values
 from etl.adapters import postgres
 from etl.adapters.claims import ClaimRun
 from etl.adapters.landing import Consumed, LandedFile, Slice
+from etl.adapters.lease import LOCK, PooledSession, leased
 from etl.adapters.postgres.statements import Statements
-from etl.errors import Busy, TerminalError
+from etl.errors import TerminalError
 from etl.model import BatchCounts, BatchState
 
-_WRITER_LOCK = 0x46_53_57_52
-Cause = Literal["master", "time"]
-"""What an event of the backlog waits for: a master row that has not come, or a batch with more room."""
+Cause = Literal["master", "time", "correction"]
+"""What events are read again for: a master row that has not come, a batch with more room, or the row of an unknown
+member with which they are in the fact meanwhile."""
 
 RESTORED: Mapping[str, Any] = {"success": True, "expectations": [], "restored": True}
 """The verdict on a batch that Delta holds already: it has passed its audit, and what that said is lost."""
@@ -49,6 +50,20 @@ class Fenced(TerminalError):
         )
 
 
+class NotHeld(TerminalError):
+    """A word about a batch that does not wait for one."""
+
+    def __init__(self, pipeline: str, batch: int) -> None:
+        super().__init__(pipeline, batch)
+        self.pipeline, self.batch = pipeline, batch
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.batch} of {self.pipeline} is not held, so there is nothing to release or reject; "
+            "`frontstage held list` shows those that wait for a decision"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A Parquet file of one table, as its Delta log will name it."""
@@ -59,6 +74,33 @@ class DataFile:
     bytes: int
     stats: str  # JSON, as Delta defines it
     cause: Cause | None = None  # of a backlog file: what its events wait for
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Accepted events of a batch whose audit failed: they wait for a person, as facts and as refused lines."""
+
+    events: int
+    files: tuple[DataFile, ...]  # of the fact table
+    mart: Mapping[str, tuple[str, ...]]
+    refused: DataFile
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Aside:
+        files = tuple(DataFile(**one) for one in value["files"])
+        mart = {table: tuple(names) for table, names in value["mart"].items()}
+        return cls(value["events"], files, mart, DataFile(**value["refused"]))
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """Events of an earlier batch that a person has decided about, now part of this one."""
+
+    batch: int
+    word: Literal["released", "rejected"]
+    events: int
+    files: tuple[str, ...] = ()  # of the fact table, by path
+    mart: tuple[str, ...] = ()  # tables that get rows of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +115,10 @@ class Decision:
     resolved: Mapping[str, int]  # by backlog file, events that wait no longer
     deferred: Mapping[str, int]  # by backlog file that was tried again, events for which there was no time
     mart: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by mart table, files of its rows
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by mart table, rows for earlier ones
+    corrected: Mapping[str, int] = field(default_factory=dict)  # by file of unknown members, events that have theirs
+    aside: Aside | None = None
+    taken_up: tuple[TakenUp, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "counts": self.counts.as_json()}
@@ -88,7 +134,19 @@ class Decision:
             resolved=value["resolved"],
             deferred=value["deferred"],
             mart={table: tuple(names) for table, names in value["mart"].items()},
+            replaced={table: tuple(names) for table, names in value.get("replaced", {}).items()},
+            corrected=value.get("corrected", {}),
+            aside=Aside.from_json(value["aside"]) if value.get("aside") else None,
+            taken_up=tuple(
+                TakenUp(**{**one, "files": tuple(one["files"]), "mart": tuple(one["mart"])})
+                for one in value.get("taken_up", ())
+            ),
         )
+
+    @property
+    def released_files(self) -> frozenset[str]:
+        """Files of events that were held before."""
+        return frozenset(path for one in self.taken_up for path in one.files)
 
     def of_table(self, table: str) -> tuple[DataFile, ...]:
         return tuple(file for file in self.files if file.table == table)
@@ -112,6 +170,8 @@ class BatchRecord:
     audit: dict[str, Any] | None
     freshness: dict[str, float] | None
     control: dict[str, Any] | None = None  # how much it may take in and read, fixed with its input
+    verdict: dict[str, Any] | None = None  # of a person, after its audit failed: word, by, at, note
+    aside: int = 0  # events that wait for that, or for the next batch to act on it
 
     @property
     def counts(self) -> BatchCounts:
@@ -136,7 +196,11 @@ class BacklogFile:
 
 
 class Ledger(Statements):
-    """Statements about one pipeline, on a connection that somebody else owns."""
+    """Statements about one pipeline, on a connection that somebody else owns. `session`: who must answer there."""
+
+    def __init__(self, connection: postgres.Connection, pipeline: str, session: int | None = None) -> None:
+        super().__init__(connection, pipeline)
+        self._session = session
 
     # ── the pipeline ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,7 +224,7 @@ class Ledger(Statements):
             "select exists (select from pg_locks where locktype = 'advisory' and granted and classid = %(lock)s "
             "and objid::bigint = hashtext(%(pipeline)s)::bigint & 4294967295 "
             "and database = (select oid from pg_database where datname = current_database())) as held",
-            {"lock": _WRITER_LOCK},
+            {"lock": LOCK},
         )
         return bool(rows[0]["held"])
 
@@ -177,6 +241,13 @@ class Ledger(Statements):
     def oldest_unloaded(self) -> BatchRecord | None:
         """The oldest batch that is begun but not loaded."""
         return self._record("where pipeline = %(pipeline)s and state <> 'loaded' order by batch limit 1")
+
+    def oldest_open(self) -> int | None:
+        """The number of that batch."""
+        rows = self._all(
+            "select min(batch) as batch from etl.batch where pipeline = %(pipeline)s and state <> 'loaded'"
+        )
+        return None if rows[0]["batch"] is None else int(rows[0]["batch"])
 
     def last(self) -> BatchRecord | None:
         """The newest batch."""
@@ -333,6 +404,41 @@ class Ledger(Statements):
             self._record_slices(batch, decision.slices)
             self._change_claims(decision.claims, ())
             self._change_backlog(batch, decided_at, decision)
+            self._change_unknown(decided_at, decision)
+            self._change_asides(batch, decision)
+
+    def _change_unknown(self, decided_at: datetime, decision: Decision) -> None:
+        for path, count in decision.corrected.items():
+            self._execute(postgres.statement("unknown_corrected"), {"path": path, "count": count}, rows=1)
+        self._execute("delete from etl.unknown_file where pipeline = %(pipeline)s and waiting = 0")
+        for file in decision.of_table("_unknown"):
+            batch = int(file.path.split("-")[2])  # the one that accepted them: what was held comes with a later one
+            values = {"path": file.path, "batch": batch, "waiting": file.rows, "since": decided_at}
+            self._execute(postgres.statement("unknown_add"), values)
+
+    def _change_asides(self, batch: int, decision: Decision) -> None:
+        if decision.aside is not None:  # put back from its note
+            query = "update etl.batch set aside = %(events)s where pipeline = %(pipeline)s and batch = %(batch)s"
+            self._execute(query, {"batch": batch, "events": decision.aside.events})
+        query = "update etl.batch set aside = 0 where pipeline = %(pipeline)s and batch = any(%(batches)s)"
+        self._execute(query, {"batches": [one.batch for one in decision.taken_up]})
+
+    def set_aside(self, batch: int, decision: Decision, audit: Mapping[str, Any], epoch: int) -> None:
+        """Let a batch pass without its accepted events, which wait for a person. One commit."""
+        values = {
+            "batch": batch,
+            "decision": Json(decision.as_json()),
+            "counts": Json(decision.counts.as_json()),
+            "audit": Json(dict(audit)),
+            "events": decision.counts.held,
+        }
+        with self.transaction():
+            self.fence(epoch)
+            self._execute(postgres.statement("batch_set_aside"), values, rows=1)
+            self._execute(
+                "delete from etl.unknown_file where pipeline = %(pipeline)s and path = any(%(paths)s)",
+                {"paths": [] if decision.aside is None else [one.path for one in decision.aside.files]},
+            )
 
     def _record_slices(self, batch: int, slices: Sequence[tuple[int, str, int]]) -> None:
         rows = [(self.pipeline, batch, *one) for one in slices]
@@ -398,6 +504,14 @@ class Ledger(Statements):
         )
         return tuple(BacklogFile(**row) for row in rows)
 
+    def unknown_files(self) -> tuple[BacklogFile, ...]:
+        """Files of events that are in the fact with an unknown member, oldest first."""
+        rows = self._all(
+            "select path, batch, waiting, 'correction' as cause, since from etl.unknown_file "
+            "where pipeline = %(pipeline)s order by batch, path"
+        )
+        return tuple(BacklogFile(**row) for row in rows)
+
     def record_look(self, versions: Mapping[str, int]) -> None:
         """Nothing that waits can go on with these versions of the masters."""
         query = "update etl.pipeline set looked = %(versions)s where name = %(pipeline)s"
@@ -418,17 +532,31 @@ class Ledger(Statements):
             {"batch": batch, "state": state, "audit": Json(dict(audit))},
         )
 
-    def release(self, batch: int) -> None:
-        """Let a held batch pass, on a person's word."""
-        state = self.get(batch).state
-        if state in ("released", "loaded"):  # a retried task says it again
-            return
-        if state != "held":
-            raise TerminalError(f"batch {batch} of {self.pipeline} is not held, so there is nothing to release")
-        self._execute(
-            "update etl.batch set state = 'released' where pipeline = %(pipeline)s and batch = %(batch)s",
-            {"batch": batch},
-        )
+    def judge(self, batch: int, verdict: Mapping[str, Any]) -> bool:
+        """A person's word about a batch whose audit failed; the first one stands. False when it was said before."""
+        record = self.get(batch)
+        if record.verdict is not None or record.state == "released":
+            return False
+        if record.state != "held" and not record.aside:
+            raise NotHeld(self.pipeline, batch)
+        self._execute(postgres.statement("batch_judge"), {"batch": batch, "verdict": Json(dict(verdict))}, rows=1)
+        return True
+
+    def unjudged(self) -> list[BatchRecord]:
+        """Batches that wait for a person's word, oldest first."""
+        return self._of_asides("verdict is null and (state = 'held' or aside > 0)")
+
+    def judged_asides(self) -> list[BatchRecord]:
+        """Batches with events aside about which a person has decided, oldest first."""
+        return self._of_asides("verdict is not null and aside > 0")
+
+    def asides(self) -> list[BatchRecord]:
+        """Batches with events aside, decided about or not."""
+        return self._of_asides("aside > 0")
+
+    def _of_asides(self, condition: str) -> list[BatchRecord]:
+        query = f"select * from etl.batch where pipeline = %(pipeline)s and {condition} order by batch"  # noqa: S608
+        return [_record(row) for row in self._all(query)]
 
     def record_duration(self, batch: int, step: str, seconds: float) -> None:
         """How long a step of the batch took."""
@@ -476,13 +604,26 @@ class Ledger(Statements):
             return None
         return 0 if row["first"] == row["oldest"] else int(row["first"])
 
+    def identity(self) -> str:
+        """Which database of which server this ledger is in."""
+        (row,) = self._all(
+            "select system_identifier::text || ' ' || oid as ledger from pg_control_system(), pg_database "
+            "where datname = current_database()"
+        )
+        return str(row["ledger"])
+
     # ── plumbing ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def fence(self, epoch: int) -> None:
         """Hold the epoch until the transaction ends; a newer writer has taken over when it differs."""
-        rows = self._all("select epoch, holder from etl.pipeline where name = %(pipeline)s for share")
+        query = (
+            "select epoch, holder, pg_backend_pid() as session from etl.pipeline where name = %(pipeline)s for share"
+        )
+        rows = self._all(query)
         if not rows or rows[0]["epoch"] != epoch:
             raise Fenced(self.pipeline, rows[0]["holder"] if rows else "nobody")
+        if self._session not in (None, rows[0]["session"]):
+            raise PooledSession(postgres.place(self.connection.dsn))
 
     def _record(self, tail: str, values: dict[str, Any] | None = None) -> BatchRecord | None:
         rows = self._all(f"select * from etl.batch {tail}", values)  # noqa: S608 - tails are literals of this module
@@ -506,22 +647,12 @@ def reading(dsn: str, pipeline: str) -> Iterator[Ledger]:
 
 @contextmanager
 def writing(dsn: str, pipeline: str, holder: str) -> Iterator[Writer]:
-    """Become the only writer of a declared pipeline, or raise `Busy`. The lock goes with the connection."""
-    with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute("select pg_try_advisory_lock(%s, hashtext(%s))", (_WRITER_LOCK, pipeline))
-        (granted,) = cursor.fetchone() or (False,)
-        if not granted:
-            cursor.execute("select holder from etl.pipeline where name = %s", (pipeline,))
-            (other,) = cursor.fetchone() or ("somebody",)
-            raise Busy(other)
-        cursor.execute(postgres.statement("pipeline_take_over"), {"pipeline": pipeline, "holder": holder})
-        (epoch,) = cursor.fetchone() or (0,)
-        try:
-            yield Writer(epoch, Ledger(connection, pipeline))
-        finally:
-            # Closing alone frees the lock too, but a moment later than we return.
-            if not connection.closed:
-                cursor.execute("select pg_advisory_unlock(%s, hashtext(%s))", (_WRITER_LOCK, pipeline))
+    """Become the only writer of a declared pipeline, or raise `Busy` (see `etl.adapters.lease`)."""
+    with (
+        postgres.connect(dsn, autocommit=True) as connection,
+        leased(dsn, connection, pipeline, holder) as lease,
+    ):
+        yield Writer(lease.epoch, Ledger(connection, pipeline, lease.session))
 
 
 def _slice(row: Mapping[str, Any]) -> Slice:
@@ -534,8 +665,12 @@ def _consumed(row: Mapping[str, Any]) -> Consumed:
     return Consumed(int(row["inode"]), row["size"], row["modified_ns"], parts)
 
 
-def _record(row: dict[str, Any]) -> BatchRecord:
-    decision = row.pop("decision")
-    row.pop("counts")
-    row.pop("losses")
-    return BatchRecord(**row, decision=None if decision is None else Decision.from_json(decision))
+_FIELDS = tuple(one.name for one in fields(BatchRecord) if one.name != "decision")
+
+
+def _record(row: Mapping[str, Any]) -> BatchRecord:
+    decision = row["decision"]
+    return BatchRecord(
+        **{name: row[name] for name in _FIELDS},
+        decision=None if decision is None else Decision.from_json(decision),
+    )

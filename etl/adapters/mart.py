@@ -1,14 +1,17 @@
 """The Postgres mart of a pipeline: tables as declared, and one transaction that makes a batch visible.
 
-    one transaction: fence ─ COPY rows ─ add up aggregates ─ ledger row, totals
+    one transaction: COPY rows ─ fence ─ add up aggregates ─ ledger row, totals
 
-It commits only under the epoch of the writer that began it, and only if the batch is not loaded yet; keys are unique
-because the batch's claims made them so, and the primary key says it again.
+Rows may be copied before it is known whether they may be seen: nobody sees them until the end. It commits only under
+the epoch of the writer that began it, and only if the batch is not loaded yet; keys are unique because the batch's
+claims made them so, and the primary key says it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,25 @@ COMBINE = {
     "min": sql.SQL("{column} = least({old}, {new})"),
     "max": sql.SQL("{column} = greatest({old}, {new})"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """What a batch adds to an aggregate: a row per group, and how each column is combined with what is there."""
+
+    table: MartTable
+    rows: pa.Table
+    functions: Mapping[str, str]
+    counter: str | None = None  # the column that counts rows: a group without any goes
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Rows of a table that stand for earlier ones: files that tasks wrote for COPY, and the keys of all."""
+
+    table: str
+    paths: Sequence[Path]
+    keys: pa.Table
 
 
 class MartTaken(TerminalError):
@@ -73,6 +95,9 @@ def prepare(dsn: str, pipeline: str, tables: Mapping[str, tuple[MartTable, pa.Sc
                 if field.name not in have:
                     add = sql.SQL("alter table {} add column {}")
                     cursor.execute(add.format(_name(name), _column(field.with_nullable(True))))  # old rows have none
+                elif field.nullable:
+                    allow = sql.SQL("alter table {} alter column {} drop not null")
+                    cursor.execute(allow.format(_name(name), sql.Identifier(field.name)))
         connection.commit()
 
 
@@ -109,7 +134,7 @@ def _create(table: MartTable, schema: pa.Schema, key: Sequence[str]) -> sql.Comp
 def _column(field: pa.Field) -> sql.Composed:
     kind = postgres_type(field.type) + ("" if field.nullable else " not null")
     if field.name == LOADED_AT:
-        kind += " default now()"  # the moment of the transaction that makes the batch visible
+        kind += " default now()"  # when the transaction began that makes the batch visible
     return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(kind))
 
 
@@ -117,39 +142,71 @@ def _name(table: str) -> sql.Identifier:
     return sql.Identifier(SCHEMA, table)
 
 
-def load(
-    dsn: str,
-    writer: Writer,
-    batch: int,
-    loaded_at: datetime,
-    *,
-    rows: Mapping[str, Sequence[Path]],
-    aggregates: Mapping[str, tuple[MartTable, pa.Table, Mapping[str, str]]],
-    expected: Mapping[str, int],
-    freshness: Mapping[str, float] | None,
-    published: Sequence[str],
-) -> bool:
-    """Make the batch visible; False when an earlier try had done so already.
+@contextmanager
+def loading(dsn: str, batch: int, session: str = "frontstage") -> Iterator[Loading]:
+    """Begin to load a batch; what is not finished at the end is rolled back. `session`: its name on the server."""
+    with postgres.connect(dsn, name=session) as connection:
+        yield Loading(connection, batch)
 
-    `rows`: by table, files that tasks wrote for COPY; `expected`: how many rows they have; `aggregates`: table, rows,
-    function by column.
-    """
-    with postgres.connect(dsn) as connection, connection.cursor() as cursor:
-        ledger = Ledger(connection, writer.ledger.pipeline)
-        ledger.fence(writer.epoch)
-        if ledger.get(batch).state == "loaded":
-            return False
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """The transaction that makes a batch visible, while it is open."""
+
+    connection: postgres.Connection = field(repr=False)
+    batch: int
+
+    def copy(self, rows: Mapping[str, Sequence[Path]], expected: Mapping[str, int]) -> None:
+        """Copy rows that tasks wrote. `rows`: files by table; `expected`: how many rows they have."""
         for table, paths in rows.items():
-            copied = sum(_copy(connection, table, path, batch) for path in paths)
+            copied = sum(_copy(self.connection, table, path, self.batch) for path in paths)
             if copied != expected[table]:
                 raise TerminalError(
-                    f"batch {batch}: {copied} rows were copied into {SCHEMA}.{table}, {expected[table]} were decided"
+                    f"batch {self.batch}: {copied} rows were copied into {SCHEMA}.{table}, "
+                    f"{expected[table]} were decided"
                 )
-        for declared, part, functions in aggregates.values():
-            _add_up(cursor, declared, part, functions)
-        ledger.load(batch, loaded_at, freshness, published)
-        connection.commit()
-    return True
+
+    def cancel(self) -> None:
+        """End a `copy` that another thread is in."""
+        self.connection.cancel()
+
+    def finish(
+        self,
+        writer: Writer,
+        loaded_at: datetime,
+        aggregates: Iterable[Groups],
+        freshness: Mapping[str, float] | None,
+        published: Sequence[str],
+        replaced: Iterable[Replaced] = (),
+    ) -> bool:
+        """Make the batch visible; False when an earlier try had done so already, and this one changes nothing."""
+        ledger = Ledger(self.connection, writer.ledger.pipeline)
+        ledger.fence(writer.epoch)
+        if ledger.get(self.batch).state == "loaded":
+            self.connection.rollback()
+            return False
+        with self.connection.cursor() as cursor:
+            for one in replaced:
+                _replace(cursor, one, self.batch)
+            for groups in aggregates:
+                _add_up(cursor, groups)
+        ledger.load(self.batch, loaded_at, freshness, published)
+        self.connection.commit()
+        return True
+
+
+def _replace(cursor: postgres.Cursor, rows: Replaced, batch: int) -> None:
+    """Put rows in the place of earlier ones with the same keys."""
+    stage, name = f"replaced_{rows.table}", _name(rows.table)
+    columns = list(map(sql.Identifier, rows.keys.column_names))
+    as_there = sql.SQL("create temporary table {} on commit drop as select {} from {} limit 0")
+    cursor.execute(as_there.format(sql.Identifier(stage), sql.SQL(", ").join(columns), name))
+    postgres.copy_in(cursor.connection, stage, rows.keys)
+    same = sql.SQL(" and ").join(sql.SQL("old.{0} = new.{0}").format(column) for column in columns)
+    cursor.execute(sql.SQL("delete from {} as old using {} as new where {}").format(name, sql.Identifier(stage), same))
+    gone, copied = cursor.rowcount, sum(_copy(cursor.connection, rows.table, path, batch) for path in rows.paths)
+    if gone != copied:
+        raise TerminalError(f"batch {batch} corrects {copied} rows of {SCHEMA}.{rows.table}, which has {gone} of them")
 
 
 def _copy(connection: postgres.Connection, table: str, path: Path, batch: int) -> int:
@@ -163,8 +220,9 @@ def _copy(connection: postgres.Connection, table: str, path: Path, batch: int) -
         ) from None
 
 
-def _add_up(cursor: postgres.Cursor, table: MartTable, rows: pa.Table, functions: Mapping[str, str]) -> None:
+def _add_up(cursor: postgres.Cursor, groups: Groups) -> None:
     """Upsert the groups of a batch: through a temporary table, so that it is one statement however many there are."""
+    table, rows = groups.table, groups.rows
     name, stage = _name(table.name), sql.Identifier(f"batch_{table.name}")
     cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(stage, name))
     postgres.copy_in(cursor.connection, f"batch_{table.name}", rows)
@@ -175,7 +233,7 @@ def _add_up(cursor: postgres.Cursor, table: MartTable, rows: pa.Table, functions
             old=sql.Identifier(table.name, column),
             new=sql.Identifier("excluded", column),
         )
-        for column, function in functions.items()
+        for column, function in groups.functions.items()
     ]
     cursor.execute(
         sql.SQL("insert into {} ({}) select {} from {} on conflict ({}) do update set {}").format(
@@ -187,6 +245,8 @@ def _add_up(cursor: postgres.Cursor, table: MartTable, rows: pa.Table, functions
             sql.SQL(", ").join(sets),
         )
     )
+    if groups.counter is not None:
+        cursor.execute(sql.SQL("delete from {} where {} = 0").format(name, sql.Identifier(groups.counter)))
 
 
 def read_parts(paths: Sequence[Path]) -> Iterator[pa.Table]:

@@ -66,10 +66,11 @@ class Verdict:
 
 
 class Verdicts:
-    """The words about one pipeline's refused lines, on the ledger's connection."""
+    """The words about the refused lines of one pipeline, or of one stream of a ledger, on the ledger's connection."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, about: str | None = None, folder: str = "") -> None:
+        """`about`: whose lines, unless the pipeline's; `folder`: what the ledger puts before the names of its files."""
+        self._ledger, self._about, self._folder = ledger, about or ledger.pipeline, folder
 
     def of(self, batches: Iterable[int]) -> dict[RowId, Verdict]:
         """The words about lines of these batches."""
@@ -140,17 +141,17 @@ class Verdicts:
 
     def was_read(self, file: str) -> bool:
         """Whether a batch has read a file, wherever it is by now."""
-        query = "select from etl.input_slice where pipeline = %(pipeline)s and name = %(name)s limit 1"
-        return bool(self._all(query, {"name": file.encode()}))
+        query = "select from etl.input_slice where pipeline = %(ledger)s and name = %(name)s limit 1"
+        return bool(self._all(query, {"ledger": self._ledger.pipeline, "name": f"{self._folder}{file}".encode()}))
 
     def _all(self, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         with self._ledger.connection.cursor(cursor_factory=RealDictCursor) as cursor:
-            cursor.execute(query, {**(values or {}), "pipeline": self._ledger.pipeline})
+            cursor.execute(query, {**(values or {}), "pipeline": self._about})
             return [dict(row) for row in cursor.fetchall()]
 
     def _execute(self, query: str, name: str) -> None:
         with self._ledger.connection.cursor() as cursor:
-            cursor.execute(query, {"pipeline": self._ledger.pipeline, "name": name})
+            cursor.execute(query, {"pipeline": self._about, "name": name})
 
 
 def _verdict(row: dict[str, Any]) -> Verdict:

@@ -1,6 +1,7 @@
 """The DAG of all correlations: one run is one micro-batch. What runs when, nothing else; the work is in `etl.streams`.
 
-micro_batch ─▶ report        (nothing to do: both are skipped)
+micro_batch ─▶ report                                      (nothing to do: both are skipped)
+micro_batch ─▶ site_eu, site_us, … ─▶ gather ─▶ report       with correlations over sites: a task group per site
 
 `micro_batch` ingests what has landed in all streams, correlates, and loads, in one call of the resident driver: a task
 of Airflow costs more than any of these steps (ADR 57); its log shows them. One runs at a time. The form `reset` lets a
@@ -16,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from etl.airflow.links import PageLink, ReportLink, link
 from etl.airflow.pipeline_dag import RETRIES, START
+from etl.airflow.site_tasks import gather_at_target, site_group
 from etl.airflow.stream_arrival import StreamArrivalTrigger
 from etl.contract.correlation import LoggedStream
 from etl.contract.correlation_files import AnyCorrelation
+from etl.contract.sites import DeclaredSite, SiteCorrelation
 
 if TYPE_CHECKING:
     from etl.settings import Settings
@@ -79,10 +83,15 @@ def write_report(result: dict[str, Any]) -> str:
 
 
 def correlations_dag(
-    streams: Sequence[LoggedStream], correlations: Sequence[AnyCorrelation], override: str | None
+    streams: Sequence[LoggedStream],
+    correlations: Sequence[AnyCorrelation],
+    override: str | None,
+    sites: Sequence[DeclaredSite] = (),
 ) -> DAG:
     """The DAG of everything that is declared."""
-    written, schedule = tables(correlations), schedule_of(streams, override)
+    over_sites = [one for one in correlations if isinstance(one, SiteCorrelation)]
+    local = [one for one in correlations if one not in over_sites]
+    written, schedule = tables(local), schedule_of(streams, override)
     names: list[str | None] = [None, *(one.name for one in correlations)]
     reset = Param(None, enum=names, title="Start a correlation anew", description="Its state goes, its tables stay")
 
@@ -103,10 +112,11 @@ def correlations_dag(
         @task(outlets=written, max_active_tis_per_dag=1)
         def micro_batch() -> Any:
             """Ingest what has landed, correlate it with what the windows hold, load what met."""
-            result = run_step("micro_batch", reset=get_current_context()["params"]["reset"])
-            if result["batch"] is None:
+            reset = get_current_context()["params"]["reset"]
+            result = run_step("streams" if over_sites else "micro_batch", reset=reset)
+            if result["batch"] is None and not result.get("sites_wait"):
                 raise AirflowSkipException("nothing to do")
-            for table, one in zip(written, correlations, strict=True):
+            for table, one in zip(written, local if result["batch"] is not None else (), strict=False):
                 yield Metadata(table, extra=_extra(result, one.name))
             return result
 
@@ -114,9 +124,15 @@ def correlations_dag(
         def report(loaded: dict[str, Any]) -> dict[str, Any]:
             """Write the page of the batch."""
             result = run_step("report", loaded["batch"])
+            if result["batch"] is None:
+                raise AirflowSkipException("no batch has run")
             return {"batch": result["batch"], "state": result["state"], "report": write_report(result)}
 
-        report(micro_batch())
+        loaded = link(micro_batch(), PageLink, ReportLink)
+        reported = link(report(loaded), PageLink, ReportLink)
+        if over_sites:
+            groups = [site_group(site, over_sites) for site in sites]
+            loaded >> groups >> gather_at_target(tables(over_sites)) >> reported
 
     return flow()
 

@@ -1,29 +1,52 @@
 """The DAG of one pipeline: one run is one micro-batch. What runs when, nothing else; the work is in `etl.pipeline`.
 
-micro_batch ─▶ report        (nothing to do: both are skipped)
+micro_batch ─┬─▶ report                (nothing to do: all are skipped)
+             └─▶ ask_a_person          (only when it failed)
 
 `micro_batch` goes from landing to mart in one call of the resident driver, because a task of Airflow costs more than a
-step (ADR 24); its log shows the steps. A batch that the audit holds fails it, and `report` writes the page that says
-why; the form `release` lets that batch pass. One `micro_batch` runs at a time; a run that events start need not wait
-for the report of the one before.
+step (ADR 24); its log shows the steps. A batch that the audit holds fails it, `report` writes the page that says why,
+and `ask_a_person` starts a run of DAG `held`, where somebody releases or rejects it; the form `release` does so, too.
+One `micro_batch` runs at a time; a run that events start need not wait for the report of the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from etl.airflow.arrival import ArrivalTrigger
+from etl.airflow.held import AskAPerson
+from etl.airflow.links import DataDocsLink, PageLink, ReportLink, link
 from etl.contract.errors import PipelineFileError
-from etl.contract.model import Pipeline
+from etl.contract.model import Pipeline, Shedding
 from etl.model import Operation
+from etl.settings import Tactic
 
 RETRIES = {"retries": 4, "retry_delay": timedelta(seconds=5), "retry_exponential_backoff": True, "owner": "frontstage"}
 RELEASE = Param(None, type=["null", "integer"], minimum=1, title="Release a held batch", description="Such as 12")
+FORM: dict[str, Any] = {
+    "release": RELEASE,
+    "tactic": Param(
+        None, enum=[None, *get_args(Tactic)], title="Join tactic", description="In the place of the setting, this time"
+    ),
+    "budget_mib": Param(
+        None, type=["null", "integer"], minimum=1, maximum=1 << 20, title="Memory of the joins in MiB",
+        description="In the place of the setting, this time",
+    ),
+    "deadline_s": Param(
+        None, type=["null", "number"], exclusiveMinimum=0, maximum=86_400, title="Deadline in seconds",
+        description="In the place of the file's, this time",
+    ),
+    "shedding": Param(
+        None, enum=[None, *get_args(Shedding)], title="Shedding under overload",
+        description="In the place of the file's, this time",
+    ),
+}  # fmt: skip
+"""What a person may ask of one run; what is left empty is as declared."""
 START = datetime(2026, 1, 1)
 
 
@@ -47,16 +70,22 @@ def schedule_of(pipeline: Pipeline, override: str | None) -> str | Sequence[Asse
     return None if wanted == "none" else wanted
 
 
-def run_step(step: Operation, pipeline: str, batch: int | None = None, release: int | None = None) -> dict[str, Any]:
+def run_step(
+    step: Operation, pipeline: str, batch: int | None = None, asked: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Run one step of this run; a terminal error fails the task for good, any other is retried."""
     from etl import settings
     from etl.errors import TerminalError
+    from etl.pipeline.run_form import RunForm
     from etl.spark.runner.client import run_step as ask
     from etl.stack import postgres
 
-    own, run_id = settings.load(), get_current_context()["run_id"]
+    own, run_id, given = settings.load(), get_current_context()["run_id"], asked or {}
+    release, mib = given.get("release"), given.get("budget_mib")
+    wanted = {name: given.get(name) for name in ("tactic", "deadline_s", "shedding")}
+    form = RunForm(budget_bytes=None if mib is None else mib << 20, **wanted)
     try:
-        return ask(own, lambda: postgres.dsn(own), step, pipeline, run_id, batch=batch, release=release)
+        return ask(own, lambda: postgres.dsn(own), step, pipeline, run_id, batch=batch, release=release, form=form)
     except TerminalError as error:
         raise AirflowFailException(str(error)) from None
 
@@ -76,13 +105,13 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
         tags=["frontstage", "pipeline"],
         description=f"One micro-batch of {name}: from landing to mart",
         doc_md=__doc__,
-        params={"release": RELEASE},
+        params=FORM,
     )
     def flow() -> None:
         @task(outlets=written, max_active_tis_per_dag=1)
         def micro_batch() -> Any:
             """Read what has landed, join it with master data, decide, audit, publish; a failed audit holds it."""
-            result = run_step("micro_batch", name, release=get_current_context()["params"]["release"])
+            result = run_step("micro_batch", name, asked=get_current_context()["params"])
             if result["batch"] is None:
                 raise AirflowSkipException("nothing to do")
             for table in written:
@@ -97,9 +126,13 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
                 raise AirflowFailException("no batch was decided; the log of micro_batch says why")
             if result["state"] != "loaded":
                 raise AirflowFailException(f"batch {result['batch']} is {result['state']}; see {result['report']}")
+            if result["held"]:
+                raise AirflowFailException(f"batch {result['batch']}: {result['held']} events wait for a decision")
             return result
 
-        report(micro_batch())
+        loaded = link(micro_batch(), PageLink, ReportLink, DataDocsLink)
+        link(report(loaded), PageLink, ReportLink, DataDocsLink)
+        loaded >> AskAPerson(task_id="ask_a_person", pipeline=name, trigger_rule="all_failed")
 
     return flow()
 

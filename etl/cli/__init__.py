@@ -1,9 +1,11 @@
 """The `frontstage` command: thin wiring from words to the parts that do the work.
 
-    stack     up, down, doctor               master     publish, refresh, compact, status
-    batches   run, status, audit, report     explain    why joins do what they do; explain_event
+    stack     up, down; doctor               master     publish, refresh, compact, status
+    batches   run, status, audit, maintain   explain    why joins do what they do; explain_event
     pipeline  check, list, show, new         correlate  run, status, explain, history, list, check, report, reset
-    quarantine  list, show, release, reject
+    quarantine  list, show, release, reject  backlog    list, show, drain
+    held      list, release, reject          query      create, list, show, explain, rows, delete, resume
+    report    show, acknowledge, digest
     console, database, options   what commands share
 
 `generate`, `demo` and `demo-correlations` are commands of `etl.samples`, mounted here.
@@ -18,7 +20,21 @@ from typing import NoReturn
 
 import typer
 
-from etl.cli import batches, correlate, explain, explain_event, master, pipeline, quarantine, stack
+from etl.cli import (
+    backlog,
+    batches,
+    correlate,
+    doctor,
+    explain,
+    explain_event,
+    held,
+    master,
+    pipeline,
+    quarantine,
+    query,
+    report,
+    stack,
+)
 from etl.cli.console import print_error
 from etl.errors import FrontstageError
 from etl.logs import structured
@@ -35,7 +51,11 @@ app.add_typer(samples.app, name="generate")
 app.add_typer(master.app, name="master")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(correlate.app, name="correlate")
+app.add_typer(query.app, name="query")
 app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(backlog.app, name="backlog")
+app.add_typer(held.app, name="held")
+app.add_typer(report.app, name="report")
 for command in (
     samples.demo,
     samples.demo_correlations,
@@ -44,9 +64,8 @@ for command in (
     batches.run,
     batches.status,
     batches.audit,
-    batches.report,
     batches.maintain,
-    stack.doctor,
+    doctor.doctor,
     explain.explain,
     explain_event.explain_event,
 ):

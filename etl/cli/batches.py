@@ -1,4 +1,4 @@
-"""`frontstage run`, `status`, `audit`, `report` and `maintain`: micro-batches and what became of them."""
+"""`frontstage run`, `status`, `audit` and `maintain`: micro-batches and what became of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(
     from etl.spark.runner.client import step_runner
 
     own = configuration.load()
-    name = _one(own, pipeline)
+    name = chosen(own, pipeline)
     run_id = f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     with (
         Console() as console,
@@ -60,7 +60,7 @@ def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, he
     running = state(own)
     found: dict[str, Any] = {}
     with existing_database(own) as dsn:
-        for one in _declared(own):
+        for one in declared(own):
             with ledger.reading(dsn, one.name) as book:
                 found[one.name] = (_totals(book), book.history(batches))
     if as_json:
@@ -119,12 +119,12 @@ def audit(pipeline: Name = None, as_json: Json = False) -> None:
     from etl.pipeline.prepare import places_of
 
     own = configuration.load()
-    chosen = [one for one in _declared(own) if pipeline in (None, one.name)]
-    if not chosen:
-        _one(own, pipeline)
+    wanted = [one for one in declared(own) if pipeline in (None, one.name)]
+    if not wanted:
+        chosen(own, pipeline)
     taken = []
     with Console() as console, existing_database(own) as dsn:
-        for one in chosen:
+        for one in wanted:
             with ledger.reading(dsn, one.name) as book:
                 if book.totals():
                     if not as_json:  # standard output is for the JSON alone
@@ -154,7 +154,7 @@ def maintain(
     from etl.spark.runner.client import maintain_correlations
 
     own = configuration.load()
-    names = [_one(own, pipeline)] if pipeline else [one.name for one in _declared(own)]
+    names = [chosen(own, pipeline)] if pipeline else [one.name for one in declared(own)]
     with Console(stderr=as_json) as console, migrated_database(own) as dsn:
         done = [ask(own, lambda: dsn, name, days, dry_run=dry_run, progress=console.say) for name in names]
         streams = (
@@ -169,38 +169,20 @@ def maintain(
         )
 
 
-def report(
-    pipeline: Name = None,
-    batch: Annotated[int | None, typer.Option(help="A batch such as 12; the newest when left out.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Show a batch's run report and where its page is."""
-    from etl.report.folder import read
-
-    own = configuration.load()
-    folder = own.reports / _one(own, pipeline)
-    found = read(folder, None if batch is None else str(batch))
-    if as_json:
-        typer.echo(found.model_dump_json(indent=2))
-        return
-    typer.echo(f"batch {found.batch}: {found.outcome}, {found.message}")
-    typer.echo(f"page       {folder / found.batch / 'index.html'}")
-    typer.echo(f"data docs  {own.data_docs / 'index.html'}")
-
-
-def _declared(own: Settings) -> tuple[Pipeline, ...]:
+def declared(own: Settings) -> tuple[Pipeline, ...]:
+    """The pipelines whose files have no mistake."""
     from etl.contract.load import load_all
 
     return load_all(own.pipelines, own.var).pipelines
 
 
-def _one(own: Settings, name: str | None) -> str:
+def chosen(own: Settings, name: str | None) -> str:
     """The pipeline that is meant: the named one, or the only one that has run or is declared."""
     from etl.pipeline.prepare import Preparer
 
     if name is not None:
         return Preparer(own, "").declared(name).name
-    names = [one.name for one in _declared(own)]
+    names = [one.name for one in declared(own)]
     used = [one for one in names if (own.warehouse / one).is_dir()] or names
     if len(used) != 1:
         raise TerminalError(f"which pipeline? name one of {', '.join(used) or 'none (no file declares one)'}")

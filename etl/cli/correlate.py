@@ -14,6 +14,7 @@ from etl.cli.correlate_text import plan_lines
 from etl.cli.database import existing_database, migrated_database
 from etl.cli.documents_text import document_plan_lines
 from etl.cli.options import Json
+from etl.cli.sites_text import site_plan_lines
 from etl.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(metavar="CORRELATION", help="As its file names it.")]
 Batches = Annotated[int, typer.Option(min=1, help="Batches to list.")]
 
+_PLAN_LINES = {"documents": document_plan_lines, "sites": site_plan_lines}
 app = typer.Typer(help="Join streams with streams: run, look, explain.", no_args_is_help=True)
 
 
@@ -104,7 +106,7 @@ def explain(correlation: Name, as_json: Json = False) -> None:
     own = configuration.load()
     with migrated_database(own) as dsn:
         plan = _steps(own, dsn).explain(correlation)
-    lines = document_plan_lines(plan) if plan.get("kind") == "documents" else plan_lines(plan)
+    lines = _PLAN_LINES.get(plan.get("kind", ""), plan_lines)(plan)
     typer.echo(json.dumps(plan, indent=2) if as_json else "\n".join(lines))
 
 
@@ -118,6 +120,7 @@ def list_declared(as_json: Json = False) -> None:
         "streams": [{"name": one.name, "landing": str(one.stream.source.landing)} for one in found.streams],
         "correlations": [{"name": one.name, "sql": one.sql.strip()} for one in found.correlations],
         "documents": [{"name": one.name, "stream": one.stream} for one in found.documents],
+        "over_sites": [{"name": one.name, "sql": one.sql.strip()} for one in found.over_sites],
     }
     if as_json:
         typer.echo(json.dumps(shown, indent=2))
@@ -133,17 +136,22 @@ def list_declared(as_json: Json = False) -> None:
         columns = ["correlation", "stream", "partitions", "lateness"]
         rows = [[one.name, one.stream, one.partitions, str(one.lateness)] for one in found.documents]
         console.table("Correlations of documents", columns, rows)
+    if found.over_sites:
+        over = [[one.name, one.plan, one.target or "where they are made", str(one.lateness)]
+                for one in found.over_sites]  # fmt: skip
+        console.table("Correlations over sites", ["correlation", "plan", "results at", "lateness"], over)
 
 
 @app.command("check")
 def check() -> None:
     """Check the files of streams and correlations; every mistake with its file and line."""
-    from etl.streams.declared import catalog
+    from etl.streams.declared import catalog, unreachable_sites
 
     found = catalog(configuration.load())
-    for error in found.errors:
+    errors = (*found.errors, *unreachable_sites(found.sites))
+    for error in errors:
         typer.echo(str(error))
-    if found.errors:
+    if errors:
         raise typer.Exit(1)
     typer.echo(f"{len(found.streams)} streams and {len(found.names)} correlations can be used")
 

@@ -27,6 +27,8 @@ def document_plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
     yield f"  made anew {plan['repartitions']} times{wanted} (theta {plan['theta']:g}, delta {plan['delta']})"
     for path in plan["constants"]:
         yield f"  {path} is the same in all documents: it joins everything with everything; `ignore` leaves it out"
+    for path in plan["left_out"]:
+        yield f"  {path} was the same in all documents at first, and is left out"
     yield from _attributes(plan["attributes"])
     yield from _windows(plan["windows"])
     yield from _measured(plan)

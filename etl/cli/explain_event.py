@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "fact": "is in the fact table",
+    "held": "was accepted, and waits for a decision: the audit of its batch failed",
     "backlog": "waits in the backlog",
     "quarantine": "is in quarantine",
     "landing": "has landed, and no batch has decided about it",

@@ -26,7 +26,7 @@ app = typer.Typer(
     help="Refused lines: look at them, send them in again, or keep them out for good.", no_args_is_help=True
 )
 
-Name = Annotated[str, typer.Argument(metavar="PIPELINE", help="A pipeline.")]
+Name = Annotated[str, typer.Argument(metavar="PIPELINE", help="A pipeline, or a stream as streams/NAME.")]
 Rows = Annotated[list[str] | None, typer.Argument(metavar="[ROW]…", help="Refused lines, such as 12-3.")]
 Batch = Annotated[int | None, typer.Option(min=1, help="Lines that this batch refused.")]
 Reason = Annotated[str | None, typer.Option(help="Lines that were refused for this reason.")]
@@ -157,7 +157,7 @@ def _person(by: str | None, note: str) -> Person:
 
 @contextmanager
 def _desk(pipeline: str) -> Iterator[Desk]:
-    from etl.pipeline.desk import open_desk
+    from etl.streams.refused import open_desk
 
     own = configuration.load()
     with migrated_database(own) as dsn, open_desk(own, dsn, pipeline) as desk:

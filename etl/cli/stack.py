@@ -1,4 +1,4 @@
-"""`frontstage up`, `down` and `doctor`: the stack on this machine."""
+"""`frontstage up` and `down`: the stack on this machine."""
 
 from __future__ import annotations
 
@@ -50,14 +50,3 @@ def down() -> None:
     from etl.stack.daemon import down as stop
 
     typer.echo("stopped" if stop(configuration.load()) else "nothing was running")
-
-
-def doctor(deep: Annotated[bool, typer.Option(help="Also start a small Spark session.")] = True) -> None:
-    """Check what a start needs and say what is wrong, one line each."""
-    from etl.stack.doctor import examine
-
-    wrong = 0
-    for check in examine(deep=deep):
-        wrong += not check.ok
-        typer.echo(f"{'ok   ' if check.ok else 'WRONG'} {check.name:<10} {check.sentence}")
-    raise typer.Exit(1 if wrong else 0)

@@ -122,6 +122,9 @@ class Builder(StreamBuilder):
             shedding=document.shedding,
             grace=self.duration("grace", document.grace),
             schema_drift=document.schema_drift,
+            after_grace=document.after_grace,
+            held=document.held,
+            hold_on=frozenset(document.hold_on),
         )
 
     def _masters(self) -> Iterator[Master]:

@@ -97,12 +97,27 @@ def _mart(table: MartTable, pipeline: Pipeline, known: Names) -> Iterator[Mistak
             place = (*path, part, name)
             yield from names.plain(place, "a mart column", name, frozenset(names.MART_COLUMNS if table.columns else ()))
             yield from expression(place, f"{name!r} of {table.name!r}", sql, known, aggregate=part == "values")
+    if table.values and pipeline.after_grace == "unknown" and any(one.required for one in pipeline.masters):
+        yield from _correctable(path, table)
     for name in sorted(set(table.group_by) & set(table.values)):
         yield Mistake((*path, "values", name), f"{table.name!r} has a group and a value called {name!r}; rename one")
     missing = [key for key in pipeline.stream.key if table.columns and not is_column(table.columns.get(key, ""), key)]
     if missing:
         sentence = f'needs the event\'s key among its columns, unchanged: {missing[0]} = "{missing[0]}" is missing'
         yield Mistake((*path, "columns"), f"mart table {table.name!r} {sentence}")
+
+
+def _correctable(path: TomlPath, table: MartTable) -> Iterator[Mistake]:
+    """What an aggregate needs so that a row can be taken out of it again."""
+    values = {name: sql.lower().replace(" ", "") for name, sql in table.values.items()}
+    why = 'with after_grace = "unknown" rows are corrected'
+    for name, sql in values.items():
+        if sql.startswith(("min(", "max(")):
+            sentence = f"{why}, and nothing can be taken out of {sql[:3]}; leave it out or use a table of rows"
+            yield Mistake((*path, "values", name), f"{name!r} of {table.name!r}: {sentence}")
+    if "count(*)" not in values.values():
+        sentence = f"{why}, and only a count(*) tells when a group is empty; give it one"
+        yield Mistake((*path, "values"), f"aggregate {table.name!r}: {sentence}")
 
 
 def is_column(sql: str, name: str) -> bool:

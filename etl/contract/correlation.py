@@ -35,6 +35,7 @@ class LoggedStream:
     rules: tuple[Rule, ...]
     file: Path | None = None
     flattening: Flattening | None = None  # of a stream of documents
+    site: str | None = None  # where its tuples are kept; None: with everything else
 
     @property
     def event_time(self) -> str:
@@ -75,6 +76,7 @@ class StreamDocument(Table):
     name: str | None = Key(None, description="The stream's name; the file's name unless said.")
     past: Duration | None = Key(None, description="Tuples whose event time is longer ago are quarantined.")
     future: Duration = Key("1h", description="Tuples whose event time is further ahead are quarantined.")
+    site: str | None = Key(None, description="The site of sites.toml that the stream belongs to.")
     stream: LoggedStreamTable
     rules: dict[
         str, Annotated[RuleTable, _table_of("sql"), Short("sql", "True for a tuple that is accepted.")]

@@ -1,6 +1,7 @@
 """Reads the files of streams and correlations: values, then what must hold between them, then the objects.
 
 streams/NAME.toml       ──▶ LoggedStream          correlations/NAME.toml ──▶ Correlation, or DocumentCorrelation
+                                                           or SiteCorrelation
      mistakes: file, line, one sentence, as for pipelines; one broken file leaves the others alone
 """
 
@@ -29,10 +30,11 @@ from etl.contract.documents import (
 from etl.contract.errors import Mistake, PipelineFileError, Refusal
 from etl.contract.load import located, read
 from etl.contract.model import Field, Pipeline, RangeRule, RelativeTime, Stream
+from etl.contract.sites import SiteCorrelation, SiteCorrelationFile, site_correlation
 from etl.contract.sizes import size
 from etl.contract.types import TIMESTAMP
 
-AnyCorrelation = Correlation | DocumentCorrelation
+AnyCorrelation = Correlation | DocumentCorrelation | SiteCorrelation
 T = TypeVar("T", bound=LoggedStream | AnyCorrelation)
 _LENGTH = "a length of time such as '30s', '5 minutes', '24h' or '7d'"
 RESERVED = frozenset(("schema", "log"))
@@ -52,7 +54,7 @@ def load_streams(folder: Path, home: Path) -> Declared[LoggedStream]:
 
 
 def load_correlations(folder: Path) -> Declared[AnyCorrelation]:
-    """The correlations of a folder, their SQL unread; of SQL and of documents."""
+    """The correlations of a folder, their SQL unread; of SQL, of documents and over sites."""
     return _load(folder, examine_correlation, _nothing_shared)
 
 
@@ -150,7 +152,7 @@ def _stream(document: StreamDocument, path: Path, home: Path) -> tuple[LoggedStr
         alike = Pipeline(name, stream, rules)  # the same fields, rules and names as a pipeline's stream
         builder.mistakes += [*check.mistakes(alike, builder.rule_paths), *_event_time(stream)]
         builder.mistakes += names.plain(("name",), "a stream", name, RESERVED)
-    return LoggedStream(name, stream, (*rules, bounds), path), builder.mistakes
+    return LoggedStream(name, stream, (*rules, bounds), path, site=document.site), builder.mistakes
 
 
 def _event_time(stream: Stream) -> Iterator[Mistake]:
@@ -182,10 +184,13 @@ def examine_correlation(path: Path) -> tuple[AnyCorrelation | None, tuple[Pipeli
 
 
 def _correlation_of(declared: dict[str, Any], path: Path) -> tuple[AnyCorrelation | None, list[Mistake]]:
-    """A correlation of documents, which has a table for them, or SQL."""
+    """A correlation of documents or over sites, which have a table for that, or plain SQL."""
     if "documents" in declared:
         documents, mistakes = shape.shaped(DocumentCorrelationFile, "a correlation of documents", declared)
         return (None, mistakes) if documents is None else (document_correlation(documents, path), [])
+    if "sites" in declared:
+        over, mistakes = shape.shaped(SiteCorrelationFile, "a correlation over sites", declared)
+        return (None, mistakes) if over is None else (site_correlation(over, path), [])
     document, mistakes = shape.shaped(CorrelationDocument, "a correlation", declared)
     return (None, mistakes) if document is None else (_correlation(document, path), [])
 

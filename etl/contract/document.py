@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchem
 from pydantic.json_schema import JsonSchemaValue
 
 from etl.contract.expectation_types import EXPECTATIONS
-from etl.contract.model import Shedding
+from etl.contract.model import Distribution, Shedding
 from etl.contract.times import SCHEDULES
 
 _SCALAR = {"type": ["boolean", "number", "string"]}
@@ -175,8 +175,22 @@ class Document(Table):
         "dearest events, keep the first and defer the others, or take as long as it takes.",
     )
     grace: Duration = "7d"
+    after_grace: Literal["quarantine", "unknown"] = Field(
+        "quarantine",
+        description="When a required master row has not come within the grace: refuse the event, or accept it with the "
+        "unknown member and correct it when the row comes.",
+    )
     schema_drift: Literal["stop", "quarantine"] = Field(
         "stop", description="When nearly all lines lack a required field: stop the run, or refuse the lines."
+    )
+    held: Literal["wait", "go_on"] = Field(
+        "wait",
+        description="When an audit has failed: later batches wait for a person's decision, or go on and the accepted "
+        "events of that batch wait aside.",
+    )
+    hold_on: list[Distribution] = Field(
+        default_factory=list,
+        description="Figures that hold a batch when they are not as in the last batches; all others only warn.",
     )
     sensitive: list[str] = Field(default_factory=list, description="Columns that reports and pages show masked.")
     stream: StreamTable

@@ -52,6 +52,10 @@ class DocumentWindow:
     slide: int
 
 
+Constants = Literal["keep", "leave_out"]
+"""What becomes of attributes that all documents have with one value: they join everything with everything."""
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentCorrelation:
     """A declared correlation of documents: all pairs of a window that share something and conflict in nothing."""
@@ -66,6 +70,7 @@ class DocumentCorrelation:
     delta: int = 3  # sightings after which a new pair gets a partition
     budget_bytes: int = 256 * 2**20  # memory of one joiner
     max_pairs: int = 1_000_000  # results of one window
+    constants: Constants = "keep"
     file: Path | None = None
 
 
@@ -122,6 +127,9 @@ class JoinTable(Table):
     delta: Annotated[int, Key(ge=1)] = Key(3, description="Sightings after which a new value gets a partition.")
     budget: str = Key("256MiB", description="Memory of one joiner.")
     max_pairs: Annotated[int, Key(ge=0)] = Key(1_000_000, description="Results of one window; others are counted.")
+    constants: Constants = Key(
+        "keep", description="`leave_out`: attributes that are the same in all documents at first do not join."
+    )
 
 
 class DocumentCorrelationFile(Table):
@@ -171,6 +179,7 @@ def document_correlation(document: DocumentCorrelationFile, path: Path) -> Docum
         delta=table.delta,
         budget_bytes=size(("documents", "budget"), table.budget),
         max_pairs=table.max_pairs,
+        constants=table.constants,
         file=path,
     )
 

@@ -17,7 +17,18 @@ from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 
 Kind = Literal["field", "rule", "measure", "mart_table", "mart_column", "setting"]
-_SETTINGS = ("schedule", "deadline", "shedding", "grace", "expectations", "sensitive", "schema_drift")
+_SETTINGS = (
+    "schedule",
+    "deadline",
+    "shedding",
+    "grace",
+    "expectations",
+    "sensitive",
+    "schema_drift",
+    "held",
+    "hold_on",
+    "after_grace",
+)
 _REMEDY = "undo it, or declare it as a pipeline of another name"
 
 

@@ -22,11 +22,18 @@ import pyarrow as pa
 
 Format = Literal["jsonl", "csv", "parquet"]
 Scalar = bool | int | float | str | None
+Distribution = Literal["volume", "quarantined", "duplicates", "unmatched", "hit_ratio", "null_share", "mean"]
+"""Figures of a batch that are compared with those of the last ones."""
 Drift = Literal["stop", "quarantine"]
 """What becomes of a batch whose events have lost a field, or have it in another type."""
 History = Literal["scd1", "scd2", "none"]
-Shedding = Literal["consider", "keep", "none"]
 """How a master becomes a dimension: newest values, all versions, or no dimension (its columns enter the fact)."""
+Shedding = Literal["consider", "keep", "none"]
+"""What a batch does when more waits than it can serve in time."""
+AfterGrace = Literal["quarantine", "unknown"]
+"""Where events go whose required master row has not come within the grace: out, or in with the unknown member."""
+Held = Literal["wait", "go_on"]
+"""What later batches do while one that failed its audit is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,4 +211,11 @@ class Pipeline:
     shedding: Shedding = "consider"
     grace: timedelta = timedelta(days=7)
     schema_drift: Drift = "stop"
+    after_grace: AfterGrace = "quarantine"
+    held: Held = "wait"
+    hold_on: frozenset[Distribution] = frozenset()  # kinds of figures whose change holds a batch; others only warn
     file: Path | None = None
+
+    def may_lack(self, master: Master) -> bool:
+        """Whether an accepted event may be without a row of this master."""
+        return not master.required or self.after_grace == "unknown"

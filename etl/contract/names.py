@@ -23,7 +23,9 @@ RESERVED_FIELDS: Final = frozenset(
     (*FACT_COLUMNS, *MART_COLUMNS, "payload_hash", "key_lo", "key_hi", "reasons", "raw", "raw_text", "source_file",
      "line", "decided_at", "from_backlog", "route")
 )  # fmt: skip
-RESERVED_PIPELINES: Final = frozenset(("master_data", "maintenance", "masters", "schema", "streams", "correlations"))
+RESERVED_PIPELINES: Final = frozenset(
+    ("master_data", "maintenance", "masters", "schema", "streams", "correlations", "digest", "benchmark")
+)
 RESERVED_MASTERS: Final = frozenset(("date", "master", "stream", "fact", "mart"))
 RESERVED_REASONS: Final = frozenset(
     ("line_too_long", "bad_utf8", "malformed_json", "malformed_csv", "malformed_parquet", "conflicting_payload")

@@ -5,7 +5,7 @@
     row       the stream's fields, then `master.column` for every master: what measures see
     enriched  the same with the measures: what the mart sees
 
-A column is nullable when its field is optional, when its master is, or when the master says so.
+A column is nullable when its field is optional, when events may lack its master's row, or when the master says so.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def row_schema(pipeline: Pipeline, master_schemas: Schemas) -> pa.Schema:
         for column in master.columns:
             one = master_schemas[master.name].field(column)
             kind = one.type.value_type if pa.types.is_dictionary(one.type) else one.type
-            fields.append(pa.field(f"{master.name}.{column}", kind, nullable=one.nullable or not master.required))
+            fields.append(pa.field(f"{master.name}.{column}", kind, nullable=one.nullable or pipeline.may_lack(master)))
     return pa.schema(fields)
 
 

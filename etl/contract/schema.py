@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from etl.contract.correlation import CorrelationDocument, StreamDocument
 from etl.contract.document import Document
 from etl.contract.documents import DocumentCorrelationFile, DocumentStreamFile
+from etl.contract.sites import SiteCorrelationFile
 
 
 def schema_text() -> str:
@@ -24,7 +25,7 @@ def stream_schema_text() -> str:
 
 def correlation_schema_text() -> str:
     """The schema as it is in `warehouse/correlations/schema.json`."""
-    return _text(CorrelationDocument | DocumentCorrelationFile, "Frontstage correlation")
+    return _text(CorrelationDocument | DocumentCorrelationFile | SiteCorrelationFile, "Frontstage correlation")
 
 
 def _text(model: Any, title: str) -> str:

@@ -38,7 +38,8 @@ def fact_schema(resolved: ResolvedPipeline) -> pa.Schema:
         if master.history != "none":
             fields.append(pa.field(f"{master.name}_key", pa.int64(), nullable=not master.required))
             continue
-        columns = _columns(master.columns, resolved.masters[master.name], optional=not master.required)
+        lacking = resolved.pipeline.may_lack(master)
+        columns = _columns(master.columns, resolved.masters[master.name], optional=lacking)
         fields += [one.with_name(f"{master.name}_{one.name}") for one in columns]
     fields += [pa.field("extra", pa.string()), _needed("batch", pa.int64()), _needed("landed_at", TIMESTAMP)]
     return pa.schema(fields)

@@ -57,16 +57,25 @@ def _buckets(offsets: I32, hashed: U64, probes: I64, count: int, begins: I32, en
 
 
 @njit(cache=True)
+def _first_keys(lo: U64, begins: I32, count: int, out: U64) -> None:
+    """The first key of every bucket, read before any of them is looked at: cache misses overlap."""
+    last = len(lo) - 1
+    for i in range(count):
+        out[i] = lo[min(begins[i], last)]
+
+
+@njit(cache=True)
 def probe_hash(
     offsets: I32, tags: U8, lo: U64, hi: U64, times: I64, value: I64, place: I64, earliest: np.int64, latest: np.int64,
     hashed: U64, probe_lo: U64, probe_hi: U64, first: I64, until: I64, low: I64, high: I64, probe_place: I64,
     start: int, limit: int,
 ) -> Found:  # fmt: skip
-    """`hashed` are the probes' hashes, neighbours being alike. Probes are taken a chunk at a time, in three passes."""
+    """`hashed` are the probes' hashes, neighbours being alike. Probes are taken a chunk at a time, in four passes."""
     two, band, ordered = len(hi) > 0, len(low) > 0, len(place) > 0
     eighths = uint64(8 * (len(offsets) - 1))
     rows, probes = np.empty(1024, np.int64), np.empty(1024, np.int64)
     hopeful, begins, ends = np.empty(_CHUNK, np.int64), np.empty(_CHUNK, np.int32), np.empty(_CHUNK, np.int32)
+    keys = np.empty(_CHUNK, np.uint64)
     count = looked = unchecked = 0
     for chunk in range(start, len(hashed), _CHUNK):
         if count >= limit:
@@ -81,8 +90,11 @@ def probe_hash(
             continue
         some = _hopeful(tags, eighths, hashed, chunk, end, hopeful)
         _buckets(offsets, hashed, hopeful, some, begins, ends)
+        _first_keys(lo, begins, some, keys)
         for i in range(some):
             p = hopeful[i]
+            if ends[i] - begins[i] == 1 and keys[i] != probe_lo[p]:
+                continue
             for row in range(begins[i], ends[i]):
                 if lo[row] != probe_lo[p] or (two and hi[row] != probe_hi[p]):
                     continue

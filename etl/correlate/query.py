@@ -28,6 +28,9 @@ from etl.correlate.output import Grouping, results
 _ALLOWED = {"expressions", "from_", "joins", "where", "group", "distinct", "kind", "hint", "operation_modifiers"}
 
 
+Conjunct = tuple[exp.Expr, frozenset[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class StreamType:
     """What is known of a declared stream."""
@@ -81,6 +84,11 @@ def compile_query(
     return _Compilation(sql, streams, within or Window.full_history(), timezone).query()
 
 
+def conjuncts(sql: str, streams: Mapping[str, StreamType], timezone: str = "UTC") -> list[Conjunct]:
+    """The conditions of a correlation that can be compiled, each with the aliases it is about."""
+    return _Compilation(sql, streams, Window.full_history(), timezone).conjuncts()
+
+
 class _Compilation:
     def __init__(self, sql: str, streams: Mapping[str, StreamType], within: Window, timezone: str) -> None:
         self._sql, self._streams, self._within, self._timezone = sql, streams, within, timezone
@@ -98,6 +106,10 @@ class _Compilation:
         output, grouping = results(self._select, self._sql, schema, self._timezone)
         distinct = self._select.args.get("distinct") is not None and grouping is None
         return Query(self._sql, sources, steps, schema, output, distinct, grouping)
+
+    def conjuncts(self) -> list[Conjunct]:
+        tables = self._tables()
+        return self._conjuncts(pa.schema([field for _, own in tables.values() for field in own]), list(tables))
 
     def _refuse(self, tree: exp.Expr, reason: str) -> NoReturn:
         line, column = place(self._sql, tree)

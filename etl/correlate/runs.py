@@ -11,7 +11,7 @@ readers, moved to another unit as a whole. Merging makes a new run.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from etl.correlate.kernels import Found, probe_hash, probe_sorted
 from etl.correlate.model import FIRST, I64, LAST, U64, Tuples
 
 Layout = Literal["hash", "sorted", "block"]
+_Any = TypeVar("_Any", np.int64, np.uint64)
+_COLUMNS = ("refs", "times", "lo", "hi", "value")
 _NO_OFFSETS, _NO_TAGS, _NO_LANES, _NOTHING = (
     np.zeros(0, np.int32),
     np.zeros(0, np.uint8),
@@ -67,22 +69,28 @@ class Run:
     @classmethod
     def build(cls, layout: Layout, tuples: Tuples) -> tuple[Run, I64]:
         """A run of at least one tuple, and the order in which it holds them."""
-        offsets, tags = _NO_OFFSETS, _NO_TAGS
-        if layout == "hash":
-            hashed = hashes(tuples.lo, tuples.hi)
-            rows, offsets = counting_sort(hashed, len(tuples))
-            tags = bucket_tags(hashed, len(tuples))
-            order = rows.astype(np.int64)
-        else:
-            order = ascending(tuples.value if layout == "sorted" else tuples.times)
-        t = tuples.take(order)
-        earliest, latest = int(t.times.min()), int(t.times.max())
-        return cls(layout, t.refs, t.times, t.lo, t.hi, t.value, offsets, tags, earliest, latest), order
+        return cls._laid_out(layout, tuples.refs, tuples.times, tuples.lo, tuples.hi, tuples.value)
 
     @classmethod
     def merged(cls, runs: list[Run]) -> Run:
         """One run in the place of several."""
-        return cls.build(runs[0].layout, Tuples.concat([run.tuples() for run in runs]))[0]
+        columns = (np.concatenate([getattr(run, name) for run in runs]) for name in _COLUMNS)
+        return cls._laid_out(runs[0].layout, *columns)[0]
+
+    @classmethod
+    def _laid_out(cls, layout: Layout, refs: I64, times: I64, lo: U64, hi: U64, value: I64) -> tuple[Run, I64]:
+        offsets, tags = _NO_OFFSETS, _NO_TAGS
+        if layout == "hash":
+            hashed = hashes(lo, hi)
+            rows, offsets = counting_sort(hashed, len(times))
+            tags = bucket_tags(hashed, len(times))
+            order = rows.astype(np.int64)
+        else:
+            order = ascending(value if layout == "sorted" else times)
+        earliest, latest = int(times.min()), int(times.max())
+        refs, times, value = refs.take(order, axis=0), times.take(order), _taken(value, order)
+        lo, hi = _taken(lo, order), _taken(hi, order)
+        return cls(layout, refs, times, lo, hi, value, offsets, tags, earliest, latest), order
 
     def __len__(self) -> int:
         return len(self.times)
@@ -145,6 +153,11 @@ class Run:
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         wanted = (field.name for field in fields(self) if field.name not in ("layout", "earliest", "latest"))
         return {name: getattr(self, name) for name in wanted}
+
+
+def _taken(column: npt.NDArray[_Any], order: I64) -> npt.NDArray[_Any]:
+    """Values in the order asked for; a column that the layout does not have stays away."""
+    return column.take(order) if len(column) else column
 
 
 def unbounded(count: int) -> tuple[I64, I64]:

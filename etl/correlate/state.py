@@ -22,6 +22,7 @@ from etl.correlate.model import I64, Side, Tuples, Window
 from etl.correlate.runs import Layout, Probes, Run
 
 PERIODS = 10  # sub-indexes per window
+FANOUT = 4  # runs of like size that are merged into one
 MAX_RUN = 1 << 22
 BLOCK = 1 << 20  # candidates that are looked at together
 
@@ -150,11 +151,13 @@ class ChainedIndex:
             yield int(numbers[rows[0]]), tuples.take(rows)
 
     def _append(self, period: int, run: Run) -> None:
-        """Adds a run and merges from the end while neighbours are of like size, so that there are few runs."""
+        """Adds a run; the last ones become one when there are `FANOUT` of like size: few runs, few merges."""
         runs = self.periods.setdefault(period, [])
         runs.append(run)
-        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]) and len(runs[-1]) + len(runs[-2]) <= MAX_RUN:
-            runs[-2:] = [Run.merged(runs[-2:])]
+        while len(runs) >= FANOUT and len(runs[-FANOUT]) < 2 * len(runs[-1]):
+            if sum(map(len, runs[-FANOUT:])) > MAX_RUN:
+                break
+            runs[-FANOUT:] = [Run.merged(runs[-FANOUT:])]
 
     def _archive(self, newest: int | None) -> None:
         """The period that was the newest becomes one run when a newer one has begun."""

@@ -71,7 +71,7 @@ class Options:
     lookups: int | None = None  # queue elements that choose pages at once; None: as many as the budget allows
     lookup_position: float = 1.0
     shedding_position: float = 0.15
-    best_first: bool = False  # a bounded batch reads for the keys that most tuples wait for
+    best_first: bool = False  # a bounded batch reads for the keys that most tuples wait for; or else by position
     pages_per_step: int | None = None  # disk buffer of MESHJOIN; None: by the cost model
     staggered: bool = False  # MESHJOIN takes in tuples a little at every step, as the paper does
     shedding: SheddingConfig | None = None
@@ -156,7 +156,8 @@ def _size(tactic: TacticName, budget: int, profile: MasterProfile, options: Opti
 def _maker(tactic: TacticName, sources: Sources, sizes: Sizes, options: Options) -> Callable[[], Tactic]:
     def inlj() -> Tactic:
         assert sources.lookup is not None, "checked by name"
-        return IndexNestedLoop(sources.lookup, InljConfig(sizes.lookup_tuples))
+        config = InljConfig(sizes.lookup_tuples, best_first=options.best_first, position=options.shedding_position)
+        return IndexNestedLoop(sources.lookup, config)
 
     def hybrid() -> Tactic:
         assert sources.index is not None, "checked by name"

@@ -1,8 +1,4 @@
-"""Compile the kernels of ingest ahead of time: `python -m etl.ingest.warm`.
-
-Compiling takes half a minute, loading what was compiled a moment. Set-up does the first once for a machine; every
-process that is about to read events does the second before the first event is waiting for it.
-"""
+"""One event of every format and type: what compiles the kernels of ingest, or loads them."""
 
 from __future__ import annotations
 
@@ -31,7 +27,3 @@ def warm() -> None:
         payload_hash(events.batch)
     rows = pa.RecordBatch.from_pydict({"a": [1], "f": ["x"], "h": ["2026-01-01"]})
     parse_rows(rows, Stream(Source(Path(), "parquet"), fields, ("a",)))
-
-
-if __name__ == "__main__":
-    warm()

@@ -23,7 +23,7 @@ import pyarrow as pa
 from etl.contract.model import Master
 from etl.enrich.ports import MasterReader
 from etl.errors import TerminalError
-from etl.masters.pages.errors import NothingPublished, RepublishNeeded, StoreBusy
+from etl.masters.pages.errors import DAMAGE, NothingPublished, RepublishNeeded, StoreBusy
 from etl.masters.pages.manifest import Manifest
 from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
@@ -119,11 +119,19 @@ class PagesMasters:
 
     def _pin(self, master: Master, owner: str, now: datetime, say: Progress, pins: ExitStack) -> PinnedMaster:
         store = page_store(self.root / store_name(master))
+        try:
+            pinned = self._pinned(store, master, owner, now, say)
+        except DAMAGE as damage:
+            say(f"{damage}: done now, and what {owner} had pinned is given up")
+            store.discard()
+            pinned = self._pinned(store, master, owner, now, say)
+        pins.push(_unless_repeatable(store, owner, now))
+        return pinned
+
+    def _pinned(self, store: PageStore, master: Master, owner: str, now: datetime, say: Progress) -> PinnedMaster:
         if store.pins.of(owner) is None:
             self.sync(master, say)
-        number = store.pin(owner, now)
-        pins.push(_unless_repeatable(store, owner, now))
-        return pinned_pages(store, master, number)
+        return pinned_pages(store, master, store.pin(owner, now))
 
     def sync(self, master: Master, say: Progress) -> Manifest:
         """The store at what is committed in the source now: published whole the first time, and when it has to be."""
@@ -133,6 +141,7 @@ class PagesMasters:
             return publisher.refresh_from(source)
         except NothingPublished:
             say(f"publishing master {master.name} for the first time")
+            store.number_on()
         except RepublishNeeded as needed:
             say(f"{needed}: done now")
         manifest = publisher.publish_from(source)
@@ -150,12 +159,17 @@ def pinned_pages(store: PageStore, master: Master, number: int) -> PinnedMaster:
 
 
 def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[..., None]:
-    """Gives the pin up when the work is done or can never be; keeps it when the batch may be tried again."""
+    """Gives the pin up when the work is done or can never be; keeps it when the batch may be tried again.
+
+    Work that can never be done may have met a damaged page; then the store is emptied, and the next batch publishes.
+    """
 
     def end(_kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if error is None or isinstance(error, TerminalError):
+            if error is not None and not store.is_whole():
+                store.discard()
             store.unpin(owner)
-            with suppress(StoreBusy):  # somebody publishes: the next batch collects
+            with suppress(StoreBusy, *DAMAGE):  # somebody publishes: the next batch collects
                 store.collect(now, pins_for=PINS_FOR, wait_s=0.0)
 
     return end

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from etl.adapters.durable import make_folder
 from etl.masters.pages import files
 
 
@@ -38,7 +39,7 @@ class Pins:
 
     def put(self, pin: Pin) -> None:
         """Pin a version; the caller holds its manifest."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         files.write_durably(
             self._path(pin.owner),
             json.dumps({"version": pin.version, "since": pin.since.isoformat()}).encode(),
@@ -58,8 +59,9 @@ class Pins:
 
 
 def _read(path: Path) -> Pin | None:
+    """A pin that cannot be read is none: its owner pins again."""
     try:
         body = json.loads(path.read_text())
-    except FileNotFoundError:
+        return Pin(unquote(path.stem), int(body["version"]), datetime.fromisoformat(body["since"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return Pin(unquote(path.stem), int(body["version"]), datetime.fromisoformat(body["since"]))

@@ -81,8 +81,9 @@ class Arrival:
             return Look(under_way=True, mark=mark)
         begun = None if last is None or last.state == "loaded" else book.oldest_unloaded()
         if begun is not None:
-            return Look(begun.state != "held", mark=mark)
-        return Look(self._unread(book, listing, now) or self._waits_no_longer(book, now), mark=mark)
+            return Look(begun.state != "held" or begun.verdict is not None, mark=mark)
+        due = self._unread(book, listing, now) or self._waits_no_longer(book, now) or bool(book.judged_asides())
+        return Look(due, mark=mark)
 
     def _unread(self, book: Ledger, listing: Sequence[LandedFile], now: datetime) -> bool:
         if not listing:
@@ -96,8 +97,12 @@ class Arrival:
         files = book.backlog_files()
         if any(file.cause == "time" or file.since < now - self.grace for file in files):
             return True
-        last = book.last_decided() if files else None
-        return last is not None and self._masters_changed(book, last.master_versions)
+        unknown = book.unknown_files()
+        last = book.last_decided() if files or unknown else None
+        if last is None:
+            return False
+        released = any(file.path in last.decided.released_files for file in unknown)
+        return released or self._masters_changed(book, last.master_versions)
 
     def _masters_changed(self, book: Ledger, before: Mapping[str, int]) -> bool:
         """Whether masters are, or could be brought, at other versions than the batch before saw, or a look in vain."""

@@ -26,8 +26,8 @@ from etl.enrich.step import BatchBudget
 
 _MARGIN = 0.8
 """Of the deadline, what is planned for: unit costs vary from batch to batch."""
-_LOOKED_AT = 0.5
-"""Of the time that is planned for, what taking events in may use under overload; the rest is for reading masters."""
+_LOOKED_AT = 0.9
+"""Of the time for events, what taking them in may use under overload; the rest is for reading masters."""
 _USUAL_EVENT_S = 1e-4
 """What an event costs as long as no batch was large enough to tell; several times what it costs on two cores."""
 _TELLING = 5_000
@@ -46,6 +46,7 @@ class Past:
     events: int
     bytes: int
     joins: Mapping[str, Mapping[str, Any]]  # by master: seconds, tasks, tuples, shed, pages, lookups
+    reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # what it was planned with
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class Costs:
         return max(1, int((seconds - self.fixed_s) / max(each, 1e-9)))
 
     def looked_at(self, seconds: float) -> int:
-        """How many events can be taken in, whatever becomes of them."""
-        return max(1, int((seconds - self.fixed_s) / max(self.event_s, 1e-9)))
+        """How many events can be taken in, whatever becomes of them, with time left for reading masters."""
+        return max(1, int((seconds - self.fixed_s) * _LOOKED_AT / max(self.event_s, 1e-9)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Control:
     reload: int | None = None  # shed events that may come back
     first: int | None = None  # of `keep`: so many events are served, the others shed unseen
     budgets: Mapping[str, BatchBudget] = field(default_factory=dict)  # by master, of one task
+    reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # by master, what that follows from
     taken_bytes: int = 0  # what it did take in
 
     def as_json(self) -> dict[str, Any]:
@@ -100,7 +102,7 @@ class Control:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Control:
         budgets = {name: BatchBudget(**one) for name, one in value["budgets"].items()}
-        return cls(**{**value, "budgets": budgets})
+        return cls(**{**value, "budgets": budgets, "reads": _reads(value)})
 
 
 def past(history: Iterable[BatchRecord]) -> list[Past]:
@@ -111,6 +113,7 @@ def past(history: Iterable[BatchRecord]) -> list[Past]:
             record.counts.lines + record.counts.backlog_resolved,
             record.control.get("taken_bytes", 0) if record.control else 0,
             {name: join for name, join in record.joins.items() if "tasks" in join},
+            _reads(record.control or {}),
         )
         for record in history
         if record.state == "loaded"
@@ -132,15 +135,28 @@ def observed(past: Sequence[Past]) -> Costs | None:
     recent = [one for one in past if one.events and one.bytes][-RECENT:]  # not those of nothing but the backlog
     if not recent:
         return None
-    around = [(max(0.0, one.seconds - _join_seconds(one)), one.events) for one in recent]
-    fixed_s = min((took for took, events in around if events < _TELLING), default=0.0)
-    telling = [max(0.0, took - fixed_s) / events for took, events in around if events >= _TELLING]
+    fixed_s, event_s = _batch_costs([(max(0.0, one.seconds - _join_seconds(one)), one.events) for one in recent])
     return Costs(
         fixed_s,
-        statistics.median(telling) if len(telling) > 1 else _USUAL_EVENT_S,  # the first one of a driver is slow
+        event_s,
         sum(one.bytes for one in recent) / sum(one.events for one in recent),
         {name: _read_costs(recent, name) for name in {name for one in recent for name in one.joins}},
     )
+
+
+def _batch_costs(around: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """What a batch costs whatever is in it, and an event: small batches tell the one, large ones the other."""
+    large = [(took, events) for took, events in around if events >= _TELLING]
+    at_most = [took / events for took, events in large]
+    usual = min(_USUAL_EVENT_S, statistics.median(at_most)) if at_most else _USUAL_EVENT_S
+    fixed_s = min((max(0.0, took - events * usual) for took, events in around if events < _TELLING), default=0.0)
+    if len(large) < 2:  # the first one of a driver is slow
+        return fixed_s, _USUAL_EVENT_S
+    return fixed_s, statistics.median(max(0.0, took - fixed_s) / events for took, events in large)
+
+
+def _reads(control: Mapping[str, Any]) -> dict[str, ReadCosts]:
+    return {name: ReadCosts(**one) for name, one in control.get("reads", {}).items()}
 
 
 def control(
@@ -153,10 +169,9 @@ def control(
     landed = int(landed_bytes / max(costs.event_bytes, 1.0))
     w = costs.served(seconds, tasks)
     overloaded = landed > 2 * w
-    taken = (
-        costs.looked_at(seconds * _LOOKED_AT) if overloaded and shedding == "consider" else 2 * w if overloaded else w
-    )
-    reload = 2 * w - landed if landed <= w else 0
+    taken = _taken(costs, seconds, w, shedding) if overloaded else w
+    most = 2 * w if shedding == "consider" else w  # only reading that is bounded ends in time whatever comes back
+    reload = most - landed if landed <= w else 0
     events = min(taken, landed) + min(reload, shed)
     reading_s = max(0.0, seconds - costs.fixed_s - events * costs.event_s)
     return Control(
@@ -166,14 +181,15 @@ def control(
         w,
         max(1, int(taken * costs.event_bytes)),
         reload,
-        w if overloaded and shedding == "keep" else None,
+        w if shedding == "keep" else None,
         _budgets(costs, reading_s) if shedding == "consider" else {},
+        costs.reads,
     )
 
 
 def _taken(costs: Costs, seconds: float, w: int, shedding: Shedding) -> int:
     """Events to take in under overload: to consider them takes less than to serve them."""
-    return costs.looked_at(seconds * _LOOKED_AT) if shedding == "consider" else 2 * w
+    return max(w, costs.looked_at(seconds)) if shedding == "consider" else 2 * w
 
 
 def _budgets(costs: Costs, seconds: float) -> dict[str, BatchBudget]:
@@ -187,13 +203,15 @@ def _join_seconds(one: Past) -> float:
     return float(sum(float(join["seconds"]) / max(1, join["tasks"]) for join in one.joins.values()))
 
 
-def _read_costs(recent: Iterable[Past], name: str) -> ReadCosts:
+def _read_costs(recent: Sequence[Past], name: str) -> ReadCosts:
+    """Of the newest batches; as it was planned with, where those read too little to tell: overload lasts."""
+    known = next((one.reads[name] for one in reversed(recent) if name in one.reads), ReadCosts())
     joins = [one.joins[name] for one in recent if name in one.joins]
-    served = [(float(join["seconds"]), join["tuples"] - join["shed"]) for join in joins]
+    whole = [(float(join["seconds"]), join["tuples"]) for join in joins if not join["shed"]]
     return ReadCosts(
-        _unit([join for join in joins if join["pages"]], "pages"),
-        _unit([join for join in joins if not join["pages"]], "lookups"),
-        _upper([seconds / events for seconds, events in served if events >= _TELLING], 0.0),
+        _unit([join for join in joins if join["pages"]], "pages") or known.page_s,
+        _unit([join for join in joins if not join["pages"]], "lookups") or known.lookup_s,
+        _upper([seconds / events for seconds, events in whole if events >= _TELLING], known.event_s),
     )
 
 

@@ -46,6 +46,8 @@ class Told:
     counts: list[BatchCounts] = field(default_factory=list)
     resolved: Counter[str] = field(default_factory=Counter)
     deferred: Counter[str] = field(default_factory=Counter)
+    corrected: Counter[str] = field(default_factory=Counter)
+    replaced: dict[str, list[str]] = field(default_factory=dict)
     notes: Notes = field(default_factory=dict)
     seen: Observed = field(default_factory=Observed)
 
@@ -72,8 +74,11 @@ def gather(messages: Iterable[Message]) -> Told:
 
 def _add_result(told: Told, result: Mapping[str, Any]) -> None:
     told.files += [DataFile(**one) for one in result["files"]]
-    for table, name in result["mart"].items():
-        told.mart.setdefault(table, []).append(name)
+    for table, names in result["mart"].items():
+        told.mart.setdefault(table, []).extend(names)
+    for table, name in result["replaced"].items():
+        told.replaced.setdefault(table, []).append(name)
+    told.corrected.update(result["corrected"])
     if result["claims"] is not None:
         told.claims.append(ClaimRun(**result["claims"]))
     told.counts.append(BatchCounts.from_json(result["counts"]))
@@ -107,6 +112,8 @@ def decide(told: Told, versions: Mapping[str, int]) -> Decision:
         slices=tuple(sorted(told.slices)),
         resolved=dict(told.resolved),
         deferred=dict(told.deferred),
+        corrected=dict(told.corrected),
+        replaced={table: tuple(names) for table, names in told.replaced.items()},
     )
 
 
@@ -117,4 +124,4 @@ def require_schema(told: Told, pipeline: Pipeline, batch: int) -> None:
         raise SchemaDrift(pipeline.name, batch, lost, tuple(told.seen.added))
 
 
-_SUMMED = ("accepted", "quarantined", "duplicates", "backlog_added", "backlog_resolved", "shed")
+_SUMMED = ("accepted", "quarantined", "duplicates", "backlog_added", "backlog_resolved", "shed", "unknown", "corrected")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
 
@@ -34,22 +35,25 @@ class NoteMissing(TerminalError):
         return "a rejection is final and needs a note that says why"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Desk:
-    """The refused lines of one pipeline, and the words that may be said about them."""
+    """The refused lines of one pipeline or stream, and the words that may be said about them."""
 
     settings: Settings
     dsn: str = field(repr=False)
     ledger: Ledger
-    quarantine: Quarantine
+    look: Callable[[Ledger], Quarantine]
     checkpoint: Callable[[str], None] = _nothing
+
+    @cached_property
+    def quarantine(self) -> Quarantine:
+        return self.look(self.ledger)
 
     def release(self, wanted: Selection, person: Person, patience_s: float = _PATIENCE_S) -> Outcome:
         """Send lines in again; waits for a batch that is under way."""
-        pipeline = self.quarantine.pipeline.name
-        with writing(self.settings, self.dsn, pipeline, f"release by {person.by}", patience_s) as writer:
-            fresh = Quarantine(self.quarantine.pipeline, self.quarantine.places, writer.ledger)
-            return release(fresh, writer, wanted, person, self.checkpoint)
+        book, holder = self.ledger.pipeline, f"release by {person.by}"
+        with writing(self.settings, self.dsn, book, holder, patience_s) as writer:
+            return release(self.look(writer.ledger), writer, wanted, person, self.checkpoint)
 
     def reject(self, wanted: Selection, person: Person) -> Outcome:
         """Keep lines out for good."""
@@ -70,5 +74,6 @@ class Desk:
 def open_desk(settings: Settings, dsn: str, pipeline: str, checkpoint: Checkpoint = _nothing) -> Iterator[Desk]:
     """The desk of one pipeline."""
     declared = Preparer(settings, dsn).declared(pipeline)
+    places = places_of(settings, declared)
     with ledger.reading(dsn, pipeline) as book:
-        yield Desk(settings, dsn, book, Quarantine(declared, places_of(settings, declared), book), checkpoint)
+        yield Desk(settings, dsn, book, lambda book: Quarantine(declared, places, book), checkpoint)

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from etl.errors import FrontstageError
 from etl.masters.masters import PinnedMaster
 from etl.masters.pages.view import MasterPages
 from etl.model import Progress
+from etl.pipeline.rows import UNKNOWN_KEY
 from etl.pipeline.surrogate import surrogate_key
 
 _PAGES_AT_ONCE = 256
@@ -49,11 +51,24 @@ class Dimensions:
             if pinned.master.history != "none":
                 self._sync(pinned, progress)
 
-    def create(self, masters: Iterable[Master]) -> None:
-        """Make the tables that do not exist."""
+    def create(self, masters: Iterable[Master], *, unknown: bool = False) -> None:
+        """Make the tables that do not exist; with `unknown` those of required masters have an unknown member."""
         for master in masters:
             if master.history != "none":
                 self.delta.create(_table(master), dimension_schema(master, self.schemas[master.name]))
+                if unknown and master.required:
+                    self._add_unknown(master)
+
+    def _add_unknown(self, master: Master) -> None:
+        """One row with the key that facts have whose member is not known, and no other value."""
+        table, application = self.delta.table(_table(master)), f"{self._application(master)}-unknown"
+        if table.transaction_version(application):
+            return
+        schema = _nullable(dimension_schema(master, self.schemas[master.name]))
+        known = {f"{master.name}_key": UNKNOWN_KEY, "valid_from": datetime(1970, 1, 1, tzinfo=UTC), "is_current": True}
+        row = {name: known.get(name) for name in schema.names}
+        commit = CommitProperties(app_transactions=[Transaction(application, 1)])
+        write_deltalake(table, pa.Table.from_pylist([row], schema), mode="append", commit_properties=commit)
 
     def _sync(self, pinned: PinnedMaster, progress: Progress) -> None:
         master = pinned.master
@@ -69,6 +84,7 @@ class Dimensions:
                 self._write_all(table, master, reader, commit)
             else:
                 self._merge(table, master, _all_rows(reader) if changed is None else [changed], commit)
+        self.delta.sync(_table(master))
         progress(f"dimension {_table(master)} is at version {pinned.version} of its master")
 
     def _application(self, master: Master) -> str:

@@ -48,7 +48,10 @@ class Engine:
             progress(f"the front stages of {self.pipeline} have not learned from the last batch: {wrong}")
         own = self.settings
         return EnrichPlan(
-            tuple(MasterJoin(one, self._front_stage(one, len(pinned)), self._budget(one, control)) for one in pinned),
+            tuple(
+                MasterJoin(one, self._front_stage(one, len(pinned)), self._budget(one, control), own.read_rule)
+                for one in pinned
+            ),
             own.tactic,
             divided(own.budget_bytes, max(1, len(pinned)), JoinSpec.named(own.tactic))[1],
             None if control.first is None else max(1, control.first // tasks),

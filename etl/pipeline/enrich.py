@@ -26,8 +26,10 @@ from etl.enrich.build import LOOKUP_TUPLES
 from etl.enrich.front_stage.shared import SharedFrontStage
 from etl.enrich.join import SemiStreamJoin
 from etl.enrich.planning.auto import AutoTactic
+from etl.enrich.shedding import ReadRule
 from etl.enrich.spec import JoinName, JoinSpec
 from etl.enrich.step import UNBOUNDED
+from etl.enrich.tactics.hybrid import TUNED_POSITION
 from etl.masters.masters import PinnedMaster, received
 from etl.masters.worker_cache import StoreName, worker_cache
 from etl.pipeline.join_notes import MasterNotes
@@ -42,6 +44,16 @@ class MasterJoin:
     pinned: PinnedMaster
     front_stage: Path | None = None
     budget: BatchBudget = UNBOUNDED  # of one task
+    rule: ReadRule = "best_first"  # for whom to read when that is bounded
+
+    @property
+    def best_first(self) -> bool:
+        return self.budget.bounded and self.rule == "best_first"
+
+    @property
+    def position(self) -> float:
+        """Which element of the queue chooses what is read: the oldest, unless somebody will be shed anyway."""
+        return TUNED_POSITION if self.budget.bounded else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,8 @@ class MasterRun:
             front_stage=self._front,
             lookup_tuples=plan.lookup_tuples,
             front_elsewhere=True,
-            best_first=join.budget.bounded,
+            best_first=join.best_first,
+            lookup_position=join.position,
             feedback=worker_cache().feedback.get(self._store),
             clock=time.perf_counter,
         )
@@ -119,6 +132,11 @@ class Enriched:
     found: Mapping[str, Flags]  # by master
     hit: Mapping[str, Flags]  # answered by the front stage
     shed: Flags
+
+    def where(self, flags: Flags) -> Enriched:
+        """Some of the rows."""
+        found, hit = ({name: one[flags] for name, one in of.items()} for of in (self.found, self.hit))
+        return Enriched(self.rows.filter(pa.array(flags)), found, hit, self.shed[flags])
 
 
 class Enricher:

@@ -37,7 +37,7 @@ from etl.pipeline.plan import BACKLOG, FACT, Places
 from etl.pipeline.quarantine import Quarantine, Selection
 from etl.pipeline.read import event_keys, events_of
 
-_STATES = {claim.FREE: "free", claim.ACCEPTED: "accepted", claim.WAITING: "waiting"}
+_STATES = {claim.FREE: "free", claim.ACCEPTED: "accepted", claim.WAITING: "waiting", claim.UNKNOWN: "accepted"}
 
 
 class KeyInvalid(TerminalError):
@@ -69,7 +69,7 @@ class EventTrace:
 
     pipeline: str
     key: tuple[str, ...]
-    place: str  # fact, backlog, quarantine, landing or nowhere
+    place: str  # fact, held, backlog, quarantine, landing or nowhere
     claim: dict[str, Any]
     fact: dict[str, Any] | None = None
     masters: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -103,10 +103,14 @@ class Tracer:
             self._add_fact(found, batch)
         if raw:
             found.landed = list(self._landed(found, now))
-        found.place = _place(found)
+        found.place = "held" if found.fact is None and batch in self._held() else _place(found)
         for number in sorted(_batches(found)):
             found.batches[number] = self._batch(number)
         return found
+
+    def _held(self) -> set[int]:
+        """Batches whose accepted events wait for a person's word, or for the next batch to act on it."""
+        return {record.batch for record in (*self._ledger.unjudged(), *self._ledger.asides())}
 
     # ── tables ─────────────────────────────────────────────────────────────────────────────────────────────────
 

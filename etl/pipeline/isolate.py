@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from etl.adapters.landing import Slice, SliceReader, format_of
 from etl.adapters.losses import LossBook, Losses, Part, Suspects
+from etl.contract.model import Format
 from etl.errors import TerminalError
 from etl.ingest.lines import LineReader
 from etl.model import Progress
@@ -50,43 +52,117 @@ class NotTheLines(TerminalError):
         )
 
 
+class Heard(Protocol):
+    """What the tasks of a try told."""
+
+    @property
+    def changed(self) -> Collection[int]:
+        """Slices whose files changed while they were read."""
+        ...
+
+
+T = TypeVar("T", bound=Heard)
+T_co = TypeVar("T_co", bound=Heard, covariant=True)
+
+
+class Trial(Protocol[T_co]):
+    """A batch whose tasks can be tried on all of its lines, or on some."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def slices(self) -> Sequence[Slice]: ...
+
+    def source(self, one: Slice) -> tuple[Path, Format]:
+        """The folder that a slice's file is in, and how its stream is written."""
+        ...
+
+    def run(self, lines: LineChoice, only: Collection[int] | None) -> T_co:
+        """One try, with files of its own; `only` slices with these ordinals. Raises `TaskLost` or `DriverLost`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTrial:
+    """The batch of a pipeline."""
+
+    executor: Executor
+    plan: BatchPlan
+
+    @property
+    def name(self) -> str:
+        return self.plan.pipeline.name
+
+    @property
+    def batch(self) -> int:
+        return self.plan.batch
+
+    @property
+    def slices(self) -> Sequence[Slice]:
+        return self.plan.slices
+
+    def source(self, one: Slice) -> tuple[Path, Format]:
+        return self.plan.places.landing, format_of(one.file.name, self.plan.pipeline.stream.source.format)
+
+    def run(self, lines: LineChoice, only: Collection[int] | None) -> Told:
+        plan = replace(self.plan, attempt=secrets.token_hex(4), lines=lines)
+        if only is not None:
+            plan = replace(plan, backlog=(), slices=tuple(one for one in plan.slices if one.ordinal in only))
+        return decisions.gather(self.executor.run(plan))
+
+
 def run(executor: Executor, book: LossBook, plan: BatchPlan, progress: Progress) -> Told:
-    """What the tasks tell, in the end."""
-    return _Search(executor, book, plan, progress, book.read()).run()
+    """What the tasks of a pipeline's batch tell, in the end."""
+    return survive(PlanTrial(executor, plan), book, progress)
+
+
+def survive(trial: Trial[T], book: LossBook, progress: Progress) -> T:
+    """What the tasks of a batch tell, in the end."""
+    return _Search(trial, book, progress, book.read()).run()
+
+
+def line_choice(losses: Losses, parts: Sequence[Part] = ()) -> LineChoice:
+    """Lines to leave out because tasks do not survive them; `parts`: of these lines only."""
+    poison: dict[int, set[int]] = defaultdict(set)
+    for ordinal, line in losses.poison:
+        poison[ordinal].add(line)
+    return LineChoice(
+        {ordinal: (first, last) for ordinal, first, last in parts},
+        {ordinal: frozenset(found) for ordinal, found in poison.items()},
+    )
 
 
 @dataclass(slots=True)
-class _Search:
-    executor: Executor
+class _Search(Generic[T]):
+    trial: Trial[T]
     book: LossBook
-    plan: BatchPlan
     progress: Progress
     losses: Losses
     cause: str = "the process died"
 
-    def run(self) -> Told:
+    def run(self) -> T:
         while self.losses.lost < TRIES:
-            told = self._try(self._choice())
+            told = self._try(line_choice(self.losses))
             if told is not None:
                 return told
-            self.progress(f"a try at batch {self.plan.batch} was lost ({self.cause})")
+            self.progress(f"a try at batch {self.trial.batch} was lost ({self.cause})")
         if self.losses.suspects != []:
             self._search()
-        told = self._try(self._choice())
+        told = self._try(line_choice(self.losses))
         if told is None:
             raise self._not_the_lines("and no single line is the cause")
         return told
 
-    def _try(self, lines: LineChoice, parts: Sequence[Part] | None = None) -> Told | None:
+    def _try(self, lines: LineChoice, parts: Sequence[Part] | None = None) -> T | None:
         """One try, noted before it begins; None when it was lost. `parts`: of these lines only."""
         self.losses.lost += 1
         self.book.write(self.losses)
-        plan = replace(self.plan, attempt=secrets.token_hex(4), lines=lines)
-        if parts is not None:
-            wanted = {ordinal for ordinal, _, _ in parts}
-            plan = replace(plan, backlog=(), slices=tuple(one for one in plan.slices if one.ordinal in wanted))
         try:
-            told = decisions.gather(self.executor.run(plan))
+            told = self.trial.run(lines, None if parts is None else {ordinal for ordinal, _, _ in parts})
             if told.changed:
                 self._heard()  # the batch is tried again with what is left of its input
             return told
@@ -105,23 +181,14 @@ class _Search:
         self.losses.lost -= 1
         self.book.write(self.losses)
 
-    def _choice(self, parts: Sequence[Part] = ()) -> LineChoice:
-        poison: dict[int, set[int]] = defaultdict(set)
-        for ordinal, line in self.losses.poison:
-            poison[ordinal].add(line)
-        return LineChoice(
-            {ordinal: (first, last) for ordinal, first, last in parts},
-            {ordinal: frozenset(found) for ordinal, found in poison.items()},
-        )
-
     # ── the search ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _search(self) -> None:
         if self.losses.suspects is None:
-            self.progress(f"batch {self.plan.batch}: looking for the lines that tasks do not survive")
-            if self._try(self._choice(), ()) is None:
+            self.progress(f"batch {self.trial.batch}: looking for the lines that tasks do not survive")
+            if self._try(line_choice(self.losses), ()) is None:
                 raise self._not_the_lines("also without any input")
-            parts = [part for one in self.plan.slices if (part := self._whole(one)) is not None]
+            parts = [part for one in self.trial.slices if (part := self._whole(one)) is not None]
             self.losses.suspects = [Suspects(parts)] if parts else []
         while self.losses.suspects:
             suspects = self.losses.suspects[-1]
@@ -129,7 +196,7 @@ class _Search:
                 self._halve(suspects)
                 continue
             suspects.deaths += 1
-            if self._try(self._choice(suspects.parts), suspects.parts) is None:
+            if self._try(line_choice(self.losses, suspects.parts), suspects.parts) is None:
                 suspects.deaths = _SILENT_DEATHS  # it was seen to die: no doubt
             else:
                 self.losses.suspects.pop()
@@ -151,8 +218,8 @@ class _Search:
         self._convict(ordinal, first)
 
     def _convict(self, ordinal: int, line: int) -> None:
-        one = next(one for one in self.plan.slices if one.ordinal == ordinal)
-        if format_of(one.file.name, self.plan.pipeline.stream.source.format) == "parquet":
+        one = next(one for one in self.trial.slices if one.ordinal == ordinal)
+        if self.trial.source(one)[1] == "parquet":
             raise self._given_up(f"because of the file {one.file.label!a}; take it out of the landing folder")
         if len(self.losses.poison) >= _MOST_LINES:
             raise self._given_up(f"because of more than {_MOST_LINES} lines")
@@ -161,10 +228,11 @@ class _Search:
 
     def _whole(self, one: Slice) -> Part | None:
         """All lines of a slice; a Parquet file counts as one."""
-        if format_of(one.file.name, self.plan.pipeline.stream.source.format) == "parquet":
+        folder, format = self.trial.source(one)
+        if format == "parquet":
             return (one.ordinal, 1, 1)
         reader, last = LineReader(), 0
-        for block in SliceReader(self.plan.places.landing, one).blocks():
+        for block in SliceReader(folder, one).blocks():
             last = max(last, int(reader.feed(block).number.max(initial=0)))
         last = max(last, int(reader.finish().number.max(initial=0)))
         return (one.ordinal, 1, last) if last else None
@@ -175,4 +243,4 @@ class _Search:
         return self._not_the_lines(why)
 
     def _not_the_lines(self, why: str) -> NotTheLines:
-        return NotTheLines(self.plan.pipeline.name, self.plan.batch, why, self.cause)
+        return NotTheLines(self.trial.name, self.trial.batch, why, self.cause)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from etl.adapters import claims
 from etl.errors import TerminalError
 from etl.pipeline import recover, retention
-from etl.pipeline.plan import BACKLOG, FACT, QUARANTINE
+from etl.pipeline.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN
 from etl.pipeline.retention import Removed
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def merge_claims(run: MicroBatch) -> bool:
         return False
     name = f"merged-{max(one.batch for one in chosen):09d}-{secrets.token_hex(4)}.claims"
     merged = claims.merge(run.places.claims, chosen, name, complete=len(chosen) == len(runs))
+    run.checkpoint("after claims are merged")
     run.ledger.replace_claims(merged, chosen, run.writer.epoch)  # a restored ledger may still name the others
     return True
 
@@ -119,16 +120,29 @@ def remove_garbage(run: MicroBatch, *, dry_run: bool = False) -> Removed:
     total = Removed()
     for table in (FACT, QUARANTINE, BACKLOG):
         folder, decided = run.delta.folder(table), _decided(run.ledger, table)
-        named = {uri.rpartition("/")[2] for uri in run.delta.table(table).file_uris()}
-        parts = ((path, _PART.match(path.name)) for path in folder.glob("part-*.parquet") if path.name not in named)
+        named = {uri.rpartition("/")[2] for uri in run.delta.table(table).file_uris()} | _begun(run.ledger, table)
+        parts = ((path, _PART.search(path.name)) for path in folder.glob("*part-*.parquet") if path.name not in named)
         # What a decision names and the table does not is still waiting, or was compacted: VACUUM's business.
         garbage = (path for path, part in parts if part is not None and not decided(int(part[1]), path.name))
         total += _remove(garbage, GARBAGE_AFTER, dry_run=dry_run)
     total += _remove(run.places.mart.glob("*-part-*"), KEPT_FOR, keep=_open_files(run), dry_run=dry_run)
     total += _remove(run.places.notes.glob("*.json"), KEPT_FOR, dry_run=dry_run)
+    total += _remove((run.places.tables / HELD).glob("*"), KEPT_FOR, keep=_aside(run.ledger), dry_run=dry_run)
+    total += _remove((run.places.tables / CORRECTIONS).glob("*"), KEPT_FOR, dry_run=dry_run)
+    waiting = {name for one in run.ledger.unknown_files() for name in (one.path, f"before-{one.path}")}
+    total += _remove((run.places.tables / UNKNOWN).glob("*"), KEPT_FOR, keep=frozenset(waiting), dry_run=dry_run)
+    total += _remove(_unfinished(run), GARBAGE_AFTER, dry_run=dry_run)
     counted = {one.path for one in run.ledger.claim_runs()}
     unnamed = (path for path in run.places.claims.glob("*.claims") if path.name not in counted)
     return total + _remove(unnamed, KEPT_FOR, dry_run=dry_run)
+
+
+def _unfinished(run: MicroBatch) -> Iterator[Path]:
+    """Files that somebody was writing when the process was killed: their names never come again."""
+    for folder in (run.places.notes, run.places.claims, run.places.mart):
+        yield from folder.glob(".*.tmp")
+    for table in _tables(run):
+        yield from (run.delta.folder(table) / "_delta_log").glob("*.tmp")
 
 
 def _decided(ledger: Ledger, table: str) -> Callable[[int, str], bool]:
@@ -148,11 +162,31 @@ def _decided(ledger: Ledger, table: str) -> Callable[[int, str], bool]:
     return named
 
 
+def _begun(ledger: Ledger, table: str) -> set[str]:
+    """Files that a batch which is not loaded will add: some are of earlier batches that were held."""
+    record = ledger.oldest_unloaded()
+    return set() if record is None or record.decision is None else {one.path for one in record.decision.of_table(table)}
+
+
+def _aside(ledger: Ledger) -> frozenset[str]:
+    """Files of events that wait for a person's word."""
+    found: set[str] = set()
+    for record in ledger.asides():
+        held = record.decided.aside
+        if held is not None:
+            found |= {name for one in (*held.files, held.refused) for name in (one.path, f"before-{one.path}")} | {
+                n for names in held.mart.values() for n in names
+            }
+    return frozenset(found)
+
+
 def _open_files(run: MicroBatch) -> frozenset[str]:
     """Rows for the mart that a batch still needs, however long it has been held."""
     record = run.ledger.oldest_unloaded()
     decision = None if record is None else record.decision
-    return frozenset() if decision is None else frozenset(name for names in decision.mart.values() for name in names)
+    if decision is None:
+        return frozenset()
+    return frozenset(name for of in (decision.mart, decision.replaced) for names in of.values() for name in names)
 
 
 def _remove(

@@ -8,7 +8,7 @@ count and sum add up over tasks and batches, min and max are compared; so a tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from etl.columnar.expression import compile_expression
 from etl.contract.expressions import Aggregate, aggregate
 from etl.contract.model import MartTable
-from etl.contract.tables import mart_schema
+from etl.contract.tables import mart_schema, primary_key
 from etl.pipeline import wire
 from etl.pipeline.plan import BatchPlan
 
@@ -24,14 +24,23 @@ _MERGE = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 LANDED_AT, BATCH, LOADED_AT = "landed_at", "batch", "loaded_at"
 
 
-def mart_rows(accepted: pa.Table, table: MartTable, plan: BatchPlan) -> pa.Table:
-    """The rows that a task gives to a table of rows."""
+def mart_rows(accepted: pa.Table, table: MartTable, plan: BatchPlan, batch: pa.Array | None = None) -> pa.Table:
+    """The rows that a task gives to a table of rows. `batch`: unless it is this one."""
     columns = _evaluated(accepted, table.columns)
     columns[LANDED_AT] = accepted[wire.LANDED].combine_chunks()
-    columns[BATCH] = pa.repeat(pa.scalar(plan.batch, pa.int64()), accepted.num_rows)
+    own = pa.repeat(pa.scalar(plan.batch, pa.int64()), accepted.num_rows)
+    columns[BATCH] = own if batch is None else batch
     schema = _nullable(mart_schema(plan.resolved, table))
     names = [name for name in schema.names if name != LOADED_AT]  # the load adds its own time
-    return pa.table([columns[name] for name in names], names).cast(pa.schema([schema.field(name) for name in names]))
+    rows = pa.table([columns[name] for name in names], names).cast(pa.schema([schema.field(name) for name in names]))
+    return _by_key(rows, primary_key(plan.pipeline, table))
+
+
+def _by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Rows in the order of the table's index, which then grows at its end instead of all over."""
+    if not all(name in rows.column_names for name in key):
+        return rows
+    return rows.sort_by([(name, "ascending") for name in key])
 
 
 def mart_groups(accepted: pa.Table, table: MartTable, plan: BatchPlan) -> pa.Table:

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
-from etl.contract.model import Pipeline
-from etl.pipeline.plan import Places
+from etl.contract.model import Stream
 
 MASK = "***"
 HIDDEN = "(not shown: the line cannot be taken apart, and one of its fields is sensitive)"
@@ -26,12 +26,38 @@ _LONGEST_HEADER = 1 << 16
 _BLANK = " \t\r\n"
 
 
+class Refusing(Protocol):
+    """Whose lines they are: a pipeline, or a stream that correlations look at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stream(self) -> Stream: ...
+
+    @property
+    def sensitive(self) -> frozenset[str]: ...
+
+
+class LinePlaces(Protocol):
+    """Where its lines land, where they are archived, and the folder of its tables."""
+
+    @property
+    def landing(self) -> Path: ...
+
+    @property
+    def archive(self) -> Path: ...
+
+    @property
+    def tables(self) -> Path: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Masking:
     """How lines of one pipeline are masked."""
 
-    pipeline: Pipeline
-    places: Places
+    pipeline: Refusing
+    places: LinePlaces
 
     @property
     def _names(self) -> frozenset[str]:

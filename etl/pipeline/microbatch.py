@@ -3,8 +3,9 @@
     1 fix input   which bytes of which files, in the ledger, before anything is read
     2 run         read → parse → rules │ one shuffle by key │ claims → dedupe → enrich → route → write    (the tasks)
     3 decide      ONE Postgres commit: files, counts, sums, master versions, claims
-    4 audit       Great Expectations on the accepted files; a failed audit holds the batch
-    5 publish     files into the Delta logs, then mart and ledger in one Postgres transaction
+    4 audit       Great Expectations on the accepted files, while rows are copied into the mart's open transaction;
+                  a failed audit holds the batch and takes the rows back
+    5 publish     files into the Delta logs, then mart and ledger in one Postgres commit
 
 If the ledger holds a decision, nothing recomputes it: everything after is derived from it by writes that may be
 repeated. What a try wrote that was not decided is garbage, and maintenance removes it.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -26,16 +27,18 @@ from etl.adapters.great_expectations import Audit
 from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
 from etl.adapters.losses import LossBook
+from etl.adapters.profiles import Profiles
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import LinesDoNotAddUp, Progress
-from etl.pipeline import deadline, isolate, publishing, recover, waiting
+from etl.pipeline import aside, deadline, isolate, publishing, recover, waiting
 from etl.pipeline import decision as decisions
+from etl.pipeline.copying import Copying, copying
 from etl.pipeline.deadline import Control
 from etl.pipeline.dimensions import Dimensions
 from etl.pipeline.engine import Engine
-from etl.pipeline.plan import FACT, BatchPlan, Places
+from etl.pipeline.plan import BatchPlan, Places
 from etl.pipeline.wire import Message
 
 Clock = Callable[[], datetime]
@@ -106,6 +109,8 @@ class MicroBatch:
         """The batch to go on with: one that is begun, else what has landed or can stop waiting. None: nothing to do."""
         recover.settle(self)
         begun = self.ledger.oldest_unloaded()
+        if begun is not None and begun.state == "held" and begun.verdict is not None and begun.audit is not None:
+            begun = aside.set_aside(self, begun, begun.audit)  # rejected: nobody may wait for it any longer
         if begun is not None and begun.state != "reading":
             self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
             return begun
@@ -125,7 +130,7 @@ class MicroBatch:
         control = self._control(files, consumed)
         limits = self.limits.within(control.take_bytes)
         slices = landing.fix_slices(self.places.landing, files, consumed, source.format, now, limits)
-        if not slices and not self._can_go_on(now):
+        if not slices and not self.ledger.judged_asides() and not self._can_go_on(now):
             return None
         last = self.ledger.last()
         batch = 1 if last is None else last.batch + 1
@@ -148,7 +153,7 @@ class MicroBatch:
 
     def _can_go_on(self, now: datetime) -> bool:
         """Whether anything that waits is worth a batch of its own."""
-        if not self.ledger.backlog_files():
+        if not self.ledger.backlog_files() and not self.ledger.unknown_files():
             return False
         with self.engine.pinned(f"{self.name} backlog", now, self.progress) as masters:
             hopeful = bool(self._waiting(masters, now))
@@ -161,13 +166,16 @@ class MicroBatch:
     ) -> tuple[BacklogFile, ...]:
         """Files of the backlog worth another try: shed events as far as there is room, oldest first; others when
         masters or patience have changed."""
-        files = self.ledger.backlog_files()
-        if not files:
+        files, unknown = self.ledger.backlog_files(), self.ledger.unknown_files()
+        if not files and not unknown:
             return ()
         patience = now - self.resolved.pipeline.grace
-        hopeful = waiting.may_go_on(files, self.places, tuple(masters), self.ledger.last_decided())
+        last = self.ledger.last_decided()
+        hopeful = waiting.may_go_on((*files, *unknown), self.places, tuple(masters), last)
+        hopeful |= set() if last is None else last.decided.released_files  # rows may have come while they were held
         waited = [file for file in files if file.cause == "master" and (file.since < patience or file.path in hopeful)]
-        return (*waited, *deadline.oldest((file for file in files if file.cause == "time"), reload))
+        shed = deadline.oldest((file for file in files if file.cause == "time"), reload)
+        return (*waited, *shed, *(file for file in unknown if file.path in hopeful))
 
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 
@@ -177,11 +185,13 @@ class MicroBatch:
         with ExitStack() as pins:
             pinned = self.engine.pinned(f"{self.name} batch {batch}", began.started_at, self.progress)
             masters = pins.enter_context(pinned)
+            self.checkpoint("before dimensions are brought up to date")
             self.dimensions.sync(masters, self.progress)
+            self.checkpoint("after dimensions are brought up to date")
             for _ in range(_TRIES_WHILE_INPUT_CHANGES):
                 slices = self.ledger.slices(batch)
                 plan = self._plan(began, slices, masters)
-                if not slices and not plan.backlog:
+                if not slices and not plan.backlog and not self.ledger.judged_asides():
                     self.ledger.abandon(batch)
                     return False
                 told = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
@@ -221,7 +231,7 @@ class MicroBatch:
         self, began: BatchRecord, plan: BatchPlan, told: decisions.Told, masters: tuple[PinnedMaster, ...]
     ) -> None:
         decisions.require_schema(told, self.resolved.pipeline, plan.batch)
-        decision = decisions.decide(told, versions_of(masters))
+        decision = aside.take_up(self, plan, decisions.decide(told, versions_of(masters)))
         if decision.counts.lines != decision.counts.routed:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
         decided_at = self.clock()
@@ -241,23 +251,32 @@ class MicroBatch:
         record = self.ledger.get(batch)
         if record.state in ("loaded", "released", "passed"):
             return record
-        files = record.decided.of_table(FACT)
-        verdict = publishing.ask_audit(self.audits, self.places, self.resolved, record, files)
+        past = Profiles(self.ledger).past(batch)
+        verdict = publishing.ask_audit(self.audits, self.places, self.resolved, record, past)
         self.checkpoint("before the verdict")
+        if not verdict["success"] and self.resolved.pipeline.held == "go_on":
+            return aside.set_aside(self, record, verdict)
         self.ledger.record_audit(batch, "passed" if verdict["success"] else "held", verdict)
         self.checkpoint("after the verdict")
-        failed = tuple(one["name"] for one in verdict["expectations"] if not one["success"])
-        if failed:
-            raise AuditFailed(self.name, batch, failed, str(self.audits.docs / "index.html"))
-        return self.ledger.get(batch)
+        record = self.ledger.get(batch)
+        if not verdict["success"]:
+            raise self.audit_failed(record)
+        return record
+
+    def audit_failed(self, record: BatchRecord) -> AuditFailed:
+        """What to tell of a batch whose accepted events wait for a person."""
+        expectations = (record.audit or {}).get("expectations", ())
+        failed = tuple(one["name"] for one in expectations if not one["success"])
+        return AuditFailed(self.name, record.batch, failed, str(self.audits.docs / "index.html"))
 
     # ── 5. publish ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def publish(self, batch: int) -> BatchRecord:
-        """Make a batch that passed visible everywhere, then put its input away."""
+    def publish(self, batch: int, rows: Copying | None = None) -> BatchRecord:
+        """Make a batch that passed visible everywhere, then put its input away. `rows`: begun to be copied before."""
         record = self.ledger.get(batch)
         if record.state != "loaded":
-            publishing.publish(self, record)
+            with copying(self, record) if rows is None else nullcontext(rows) as rows:
+                publishing.publish(self, record, rows)
         self._put_away()
         return self.ledger.get(batch)
 
@@ -268,6 +287,7 @@ class MicroBatch:
         folder = self.places.archive / f"{now:%Y-%m-%d}"
         moved = landing.put_away(self.places.landing, folder, consumed, now)
         if moved:
+            self.checkpoint("after files are put away")
             self.ledger.put_away(moved)
 
 

@@ -15,6 +15,10 @@ from etl.pipeline.enrich import EnrichPlan
 from etl.pipeline.line_choice import LineChoice
 
 FACT, QUARANTINE, BACKLOG = "fact", "quarantine", "backlog"
+HELD = "_held"
+"""Folder of accepted events that wait for a person's word; part of no table."""
+UNKNOWN, CORRECTIONS = "_unknown", "_corrections"
+"""Folders of accepted events with an unknown member, and of their rows once it is known; part of no table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class Places:
     mart: Path  # rows on their way to Postgres
     claims: Path
     notes: Path  # a copy of every decision, beside the data it speaks of
+
+    def waiting(self, path: str) -> Path:
+        """A file of events to be read again: of the backlog, or in the fact with an unknown member."""
+        return self.tables / (UNKNOWN if path.startswith("unknown-") else BACKLOG) / path
 
     @classmethod
     def under(cls, root: Path, landing: Path, archive: Path) -> Places:
@@ -53,6 +61,11 @@ class BatchPlan:
     @property
     def pipeline(self) -> Pipeline:
         return self.resolved.pipeline
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Files, among those that are read again, of events with an unknown member."""
+        return tuple(file.path for file in self.backlog if file.cause == "correction")
 
     def part_name(self, task: int, suffix: str = "parquet") -> str:
         return f"part-{self.batch:09d}-{self.attempt}-{task:05d}.{suffix}"

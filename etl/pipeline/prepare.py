@@ -109,7 +109,7 @@ class Preparer:
         delta.create(QUARANTINE, quarantine_schema())
         delta.create(BACKLOG, backlog_schema(pipeline))
         dimensions = Dimensions(delta, resolved.masters)
-        dimensions.create(pipeline.masters)
+        dimensions.create(pipeline.masters, unknown=pipeline.after_grace == "unknown")
         tables = {one.name: (one, mart_schema(resolved, one), primary_key(pipeline, one)) for one in pipeline.mart}
         mart.prepare(self.dsn, pipeline.name, tables)
         writer.ledger.declare(as_dict(pipeline))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.adapters import mart
 from etl.adapters.data_files import read_parts
 from etl.adapters.great_expectations import Audit
 from etl.adapters.ledger import BatchRecord, DataFile
-from etl.contract.expressions import aggregate
+from etl.adapters.mart import Replaced
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import TerminalError
-from etl.pipeline.mart_rows import merge
-from etl.pipeline.plan import BACKLOG, FACT, QUARANTINE, Places
+from etl.pipeline.comparison import compare
+from etl.pipeline.copying import Copying
+from etl.pipeline.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, Places
+from etl.validate.distribution import Profile
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
@@ -26,16 +27,24 @@ TABLES = (FACT, QUARANTINE, BACKLOG)
 
 
 def ask_audit(
-    audit: Audit, places: Places, resolved: ResolvedPipeline, record: BatchRecord, files: tuple[DataFile, ...]
+    audit: Audit, places: Places, resolved: ResolvedPipeline, record: BatchRecord, past: Sequence[Profile]
 ) -> dict[str, Any]:
-    """The verdict of the suite on a batch's accepted rows. A batch without any has nothing to prove."""
-    if not files:
-        return {"success": True, "expectations": []}
-    rows = read_parts(places.tables, files)
-    return audit.check(rows, resolved.pipeline, record.started_at, record.batch, record.counts.accepted)
+    """The verdict of the suite on what a batch accepted itself, and how it compares with the past.
+
+    A batch that accepted nothing has nothing to prove.
+    """
+    released = record.decided.released_files  # a person has vouched for those
+    files = tuple(file for file in record.decided.of_table(FACT) if file.path not in released)
+    verdict: dict[str, Any] = {"success": True, "expectations": []}
+    rows = read_parts(places.tables, files) if files else None
+    if rows is not None:
+        verdict = audit.check(
+            rows, resolved.pipeline, record.started_at, record.batch, sum(file.rows for file in files)
+        )
+    return compare(verdict, past, record, rows, resolved.pipeline)
 
 
-def publish(run: MicroBatch, record: BatchRecord) -> None:
+def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
     """Add the files to the Delta logs, then load the mart and close the batch in one transaction."""
     if record.state not in ("passed", "released"):
         raise TerminalError(f"batch {record.batch} of {run.name} is {record.state}; only one that passed is published")
@@ -46,46 +55,37 @@ def publish(run: MicroBatch, record: BatchRecord) -> None:
     touched = [table for table in TABLES if decision.of_table(table)]
     for table in touched:
         run.checkpoint(f"before {table} is published")
+        run.ledger.fence(run.writer.epoch)  # a log has no fence of its own
         run.delta.add(table, decision.of_table(table), record.batch)
         run.checkpoint(f"after {table} is published")
+    if correct(run, record):
+        touched.append(CORRECTIONS)
+    loading = rows.done()
     loaded_at = run.clock()
-    rows, aggregates, expected = _for_the_mart(run, record)
-    mart.load(
-        run.dsn,
-        run.writer,
-        record.batch,
-        loaded_at,
-        rows=rows,
-        aggregates=aggregates,
-        expected=expected,
-        freshness=_freshness(run, decision.of_table(FACT), loaded_at.timestamp()),
-        published=touched,
-    )
+    freshness = _freshness(run, decision.of_table(FACT), loaded_at.timestamp())
+    run.checkpoint("before the mart is loaded")
+    loading.finish(run.writer, loaded_at, rows.aggregates, freshness, touched, _replaced(run, record))
     run.checkpoint("after the mart is loaded")
 
 
-def _for_the_mart(run: MicroBatch, record: BatchRecord) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
-    rows, aggregates, expected = {}, {}, {}
-    for table in run.resolved.pipeline.mart:
-        names = record.decided.mart.get(table.name, ())
-        if not names:
-            continue  # nothing was accepted, or the table was declared after the decision
-        paths = [run.places.mart / name for name in names]
-        missing = [path.name for path in paths if not path.exists()]
-        if missing:
-            raise TerminalError(
-                f"batch {record.batch} of {run.name} cannot be loaded into mart.{table.name}: {missing[0]} is gone; "
-                "restore Postgres and the warehouse from the same time"
-            )
-        if table.is_aggregate:
-            parts = list(mart.read_parts(paths))
-            if parts:
-                functions = {name: aggregate(text).function for name, text in table.values.items()}
-                aggregates[table.name] = (table, merge(parts, table), functions)
-        else:
-            rows[table.name] = paths
-            expected[table.name] = record.counts.accepted
-    return rows, aggregates, expected
+def correct(run: MicroBatch, record: BatchRecord) -> bool:
+    """Bring the rows of unknown members that have come into the fact; false when there are none."""
+    files = record.decided.of_table(CORRECTIONS)
+    if files:
+        run.checkpoint("before the fact is corrected")
+        run.delta.correct(FACT, files, run.resolved.pipeline.stream.key, record.batch)
+        run.checkpoint("after the fact is corrected")
+    return bool(files)
+
+
+def _replaced(run: MicroBatch, record: BatchRecord) -> list[Replaced]:
+    """Rows of the mart that stand for earlier ones, table by table."""
+    decision = record.decided
+    if not decision.replaced:
+        return []
+    keys = read_parts(run.places.tables, decision.of_table(CORRECTIONS), list(run.resolved.pipeline.stream.key))
+    return [Replaced(table, [run.places.mart / name for name in names], keys)
+            for table, names in decision.replaced.items()]  # fmt: skip
 
 
 def _freshness(run: MicroBatch, files: tuple[DataFile, ...], loaded_at_s: float) -> Mapping[str, float] | None:

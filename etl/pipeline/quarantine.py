@@ -20,10 +20,9 @@ import pyarrow.dataset as ds
 
 from etl.adapters.ledger import Ledger
 from etl.adapters.verdicts import RowId, Verdict, Verdicts
-from etl.contract.model import Pipeline
 from etl.errors import TerminalError
-from etl.pipeline.masking import MASK, Masking
-from etl.pipeline.plan import QUARANTINE, Places
+from etl.pipeline.masking import MASK, LinePlaces, Masking, Refusing
+from etl.pipeline.plan import QUARANTINE
 
 _ORDER = ("source_file", "line", "landed_at", "from_backlog", "raw")
 
@@ -90,11 +89,13 @@ class Selection:
 
 
 class Quarantine:
-    """The refused lines of loaded batches of one pipeline. Looks only."""
+    """The refused lines of loaded batches of one pipeline, or of one stream of correlations. Looks only."""
 
-    def __init__(self, pipeline: Pipeline, places: Places, ledger: Ledger) -> None:
+    def __init__(
+        self, pipeline: Refusing, places: LinePlaces, ledger: Ledger, verdicts: Verdicts | None = None
+    ) -> None:
         self.pipeline, self.places = pipeline, places
-        self._ledger, self._verdicts = ledger, Verdicts(ledger)
+        self._ledger, self.verdicts = ledger, verdicts or Verdicts(ledger)
         self._masking = Masking(pipeline, places)
 
     def find(self, wanted: Selection) -> Iterator[RefusedLine]:
@@ -157,8 +158,8 @@ class Quarantine:
         from deltalake import DeltaTable
 
         table = DeltaTable(str(self.places.tables / QUARANTINE)).to_pyarrow_dataset()
-        begun = self._ledger.oldest_unloaded()
-        return table if begun is None else table.filter(ds.field("batch") < begun.batch)
+        begun = self._ledger.oldest_open()
+        return table if begun is None else table.filter(ds.field("batch") < begun)
 
     @cached_property
     def _batches(self) -> Sequence[int]:
@@ -170,7 +171,7 @@ class Quarantine:
     def _of_batch(self, batch: int) -> Iterator[RefusedLine]:
         rows = self._table.to_table(filter=ds.field("batch") == batch)
         rows = rows.sort_by([(name, "ascending") for name in _ORDER])
-        verdicts = self._verdicts.of([batch])
+        verdicts = self.verdicts.of([batch])
         number = 0
         for part in rows.to_batches(max_chunksize=4096):
             for row in _with_origin(part).to_pylist():

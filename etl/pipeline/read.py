@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from etl.adapters.claims import lanes
 from etl.adapters.landing import Slice, SliceReader, is_release
-from etl.adapters.ledger import BacklogFile
 from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
 from etl.contract.types import TIMESTAMP
@@ -29,7 +28,7 @@ from etl.ingest.parquet_rows import read_rows
 from etl.ingest.payload import payload_hash
 from etl.pipeline import released, wire
 from etl.pipeline.line_choice import ALL_LINES, LineChoice, poison_events
-from etl.pipeline.plan import BACKLOG, BatchPlan
+from etl.pipeline.plan import BatchPlan, Places
 from etl.pipeline.wire import Message
 from etl.validate.checks import Checks
 
@@ -46,7 +45,7 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
             lines += len(events)
             if not is_release(one.file.name):  # what was refused before says nothing about what is sent now
                 seen += observe(events, stream.fields)
-            yield from _dealt(_landed(events, released_from, one, checks, stream), plan.routers)
+            yield from _dealt(landed_rows(events, released_from, one, checks, stream), plan.routers)
         yield wire.json_message(
             "slice",
             {
@@ -58,7 +57,7 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
             },
         )
     for file in backlog:
-        yield from _dealt(_waiting(plan, file), plan.routers)
+        yield from _dealt(waiting_rows(plan.places, stream, file.path), plan.routers)
 
 
 def events_of(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice) -> Iterator[tuple[Events, pa.Array]]:
@@ -102,7 +101,7 @@ def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
         yield from read_rows(pa.py_buffer(content), stream)
 
 
-def _landed(events: Events, released_from: pa.Array, one: Slice, checks: Checks, stream: Stream) -> pa.Table:
+def landed_rows(events: Events, released_from: pa.Array, one: Slice, checks: Checks, stream: Stream) -> pa.Table:
     """Events that have just landed, as they travel."""
     n = len(events)
     reasons = checks.add(events.batch, events.reasons)
@@ -126,11 +125,10 @@ def _landed(events: Events, released_from: pa.Array, one: Slice, checks: Checks,
     return pa.Table.from_arrays(columns, schema=wire.wire_schema(stream))
 
 
-def _waiting(plan: BatchPlan, file: BacklogFile) -> pa.Table:
-    """Events of the backlog, as they travel. Which of them still wait is for the router to ask the claims."""
-    rows = pq.read_table(plan.places.tables / BACKLOG / file.path)
+def waiting_rows(places: Places, stream: Stream, path: str) -> pa.Table:
+    """Events of a file of the backlog, as they travel. Which of them still wait is for the router to ask the claims."""
+    rows = pq.read_table(places.waiting(path))
     n = rows.num_rows
-    stream = plan.pipeline.stream
     have = set(rows.column_names)
     columns = {
         wire.RAW: rows["raw"],
@@ -142,7 +140,7 @@ def _waiting(plan: BatchPlan, file: BacklogFile) -> pa.Table:
         wire.PAYLOAD: rows["payload_hash"],
         wire.KEY_LO: rows["key_lo"].combine_chunks().view(pa.uint64()),
         wire.KEY_HI: rows["key_hi"].combine_chunks().view(pa.uint64()),
-        wire.WAITED_IN: pa.array([file.path], pa.string()).take(pa.array(np.zeros(n, np.int32))),
+        wire.WAITED_IN: pa.array([path], pa.string()).take(pa.array(np.zeros(n, np.int32))),
         wire.WAITING_SINCE: rows["decided_at"],
         wire.RELEASED_FROM: rows["released_from"] if "released_from" in have else pa.nulls(n, pa.string()),
     }

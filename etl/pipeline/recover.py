@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from etl.adapters.durable import write_durably
-from etl.adapters.landing import LandedFile, Slice
+from etl.adapters.landing import Slice
 from etl.adapters.ledger import RESTORED, BatchRecord, Decision
 from etl.errors import TerminalError
-from etl.pipeline import release
-from etl.pipeline.plan import BACKLOG, FACT, QUARANTINE, BatchPlan, Places
+from etl.pipeline import publishing, release
+from etl.pipeline.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, BatchPlan, Places
+from etl.pipeline.quarantine import Quarantine
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
@@ -57,19 +58,23 @@ class HistoryForgotten(TerminalError):
 
 def settle(run: MicroBatch) -> None:
     """Bring ledger and Delta together. Costs a look at the newest log entries when they agree."""
+    refused = Quarantine(run.resolved.pipeline, run.places, run.ledger)
     published = run.ledger.published()
     held = {table: run.delta.newest_batch(table) for table in TABLES}
     for table in TABLES:
         if held[table] < published.get(table, 0):
             _add_again(run, table, held[table])
+    fixed = run.delta.newest_correction(FACT)
+    if fixed < published.get(CORRECTIONS, 0):
+        _correct_again(run, fixed)
     last = run.ledger.last_decided()
     known = 0 if last is None else last.batch
-    ahead = max(held.values())
+    ahead = max(fixed, *held.values())
     if ahead > known:
         _finish(run, ahead)
         _put_back(run, known, ahead)
-        release.put_back(run)
-    release.settle(run)
+        release.put_back(refused, run.ledger, run.clock())
+    release.settle(refused)
 
 
 def _add_again(run: MicroBatch, table: str, held: int) -> None:
@@ -81,6 +86,13 @@ def _add_again(run: MicroBatch, table: str, held: int) -> None:
         files = record.decided.of_table(table)
         if files and run.delta.add(table, files, record.batch):
             run.progress(f"batch {record.batch} was missing in {table} and has been added again")
+
+
+def _correct_again(run: MicroBatch, fixed: int) -> None:
+    """The same for rows whose unknown members had come."""
+    for record in run.ledger.after(fixed):
+        if publishing.correct(run, record):
+            run.progress(f"what batch {record.batch} had corrected has been corrected again")
 
 
 def _finish(run: MicroBatch, ahead: int) -> None:
@@ -103,7 +115,7 @@ def _put_back(run: MicroBatch, known: int, ahead: int) -> None:
             note = json.loads(path.read_bytes())
         except FileNotFoundError:
             raise NoteMissing(run.name, batch, known) from None
-        run.ledger.restore(batch, note, [_slice(one) for one in note["slices"]], run.writer.epoch)
+        run.ledger.restore(batch, note, [Slice.from_json(one) for one in note["slices"]], run.writer.epoch)
         run.progress(f"batch {batch} was missing in the ledger and has been put back from its note")
         run.publish(batch)
 
@@ -116,28 +128,16 @@ def write_note(places: Places, began: BatchRecord, plan: BatchPlan, decision: De
         "started_at": began.started_at.isoformat(),
         "decided_at": decided_at.isoformat(),
         "decision": decision.as_json(),
-        "slices": [_slice_json(one) for one in plan.slices],
+        "slices": [one.as_json() for one in plan.slices],
     }
     write_durably(_note_path(places, plan.batch), json.dumps(note).encode())
 
 
+def revise_note(places: Places, batch: int, decision: Decision) -> None:
+    """The same for a decision that has changed since, before it is published."""
+    note = json.loads(_note_path(places, batch).read_bytes())
+    write_durably(_note_path(places, batch), json.dumps({**note, "decision": decision.as_json()}).encode())
+
+
 def _note_path(places: Places, batch: int) -> Path:
     return places.notes / f"{batch:09d}.json"
-
-
-def _slice_json(one: Slice) -> dict[str, Any]:
-    file = one.file
-    return {
-        "ordinal": one.ordinal,
-        "name": file.name.hex(),
-        "size": file.size,
-        "modified_ns": file.modified_ns,
-        "inode": file.inode,
-        "first": one.first,
-        "last": one.last,
-    }
-
-
-def _slice(note: dict[str, Any]) -> Slice:
-    file = LandedFile(bytes.fromhex(note["name"]), note["size"], note["modified_ns"], note["inode"])
-    return Slice(note["ordinal"], file, note["first"], note["last"])

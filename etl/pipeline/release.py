@@ -13,20 +13,15 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from etl.adapters.durable import write_durably
 from etl.adapters.landing import is_release, release_name
 from etl.adapters.ledger import Ledger, Writer
-from etl.adapters.verdicts import RowId, Verdict, Verdicts, Word
-from etl.contract.model import Pipeline
+from etl.adapters.verdicts import RowId, Verdict, Word
 from etl.errors import TerminalError
 from etl.ingest.lines import LONGEST_LINE
 from etl.pipeline.quarantine import Quarantine, RefusedLine, RowUnknown, Selection
 from etl.pipeline.released import ReleasedLine, decode, encode
-
-if TYPE_CHECKING:
-    from etl.pipeline.microbatch import MicroBatch
 
 _FILE_BYTES = 8 * 2**20  # of lines, below what a batch divides
 _NOT_KEPT_WHOLE = frozenset({"line_too_long", "malformed_parquet"})
@@ -76,7 +71,7 @@ def reject(quarantine: Quarantine, ledger: Ledger, wanted: Selection, person: Pe
     """Decide that lines stay out for good."""
     chosen = [line.id for line in _chosen(quarantine, wanted)]
     with ledger.transaction():
-        done = Verdicts(ledger).add(chosen, person.says("rejected"))
+        done = quarantine.verdicts.add(chosen, person.says("rejected"))
     return _outcome(chosen, done)
 
 
@@ -85,17 +80,17 @@ def release(
 ) -> Outcome:
     """Send lines through the front door again."""
     chosen = _chosen(quarantine, wanted)
-    land_pending(quarantine, writer.ledger)
+    land_pending(quarantine)
     impossible = [(line.id, why) for line in chosen if line.verdict is None and (why := _impossible(quarantine, line))]
     hopeless = {row for row, _ in impossible}
     possible = [line for line in chosen if line.id not in hopeless]
     done: list[RowId] = []
     files = []
     for part in _parts(possible):
-        file, rows = _promise(quarantine.pipeline, writer, part, person)
+        file, rows = _promise(quarantine, writer, part, person)
         if rows:
             checkpoint("after the release is decided")
-            land_pending(quarantine, writer.ledger, checkpoint)
+            land_pending(quarantine, checkpoint)
             files.append(file)
             done += rows
     return _outcome([line.id for line in possible], done, impossible, files)
@@ -136,13 +131,13 @@ def _parts(lines: Sequence[RefusedLine]) -> Iterator[list[RefusedLine]]:
 
 
 def _promise(
-    pipeline: Pipeline, writer: Writer, lines: Sequence[RefusedLine], person: Person
+    quarantine: Quarantine, writer: Writer, lines: Sequence[RefusedLine], person: Person
 ) -> tuple[str, list[RowId]]:
     """ONE commit: these lines are released, and this is the file in which they come back."""
-    verdicts = Verdicts(writer.ledger)
+    verdicts = quarantine.verdicts
     with writer.ledger.transaction():
         writer.ledger.fence(writer.epoch)
-        file = release_name(verdicts.next_file(), secrets.token_hex(8), pipeline.stream.source.format)
+        file = release_name(verdicts.next_file(), secrets.token_hex(8), quarantine.pipeline.stream.source.format)
         verdicts.add_file(file)
         rows = verdicts.add([line.id for line in lines], person.says("released", file))
         if not rows:
@@ -150,9 +145,9 @@ def _promise(
     return file, rows
 
 
-def land_pending(quarantine: Quarantine, ledger: Ledger, checkpoint: Checkpoint = lambda _: None) -> None:
+def land_pending(quarantine: Quarantine, checkpoint: Checkpoint = lambda _: None) -> None:
     """Write the files that were promised and are not there. Only for whoever holds the pipeline's lock."""
-    verdicts = Verdicts(ledger)
+    verdicts = quarantine.verdicts
     for file in verdicts.pending():
         path = quarantine.places.landing / file
         if not path.exists() and not verdicts.was_read(file):
@@ -181,22 +176,22 @@ def _outcome(
 # ── around a batch ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def settle(run: MicroBatch) -> None:
+def settle(quarantine: Quarantine) -> None:
     """Before a batch: write what was promised."""
-    if Verdicts(run.ledger).pending():
-        land_pending(Quarantine(run.resolved.pipeline, run.places, run.ledger), run.ledger)
+    if quarantine.verdicts.pending():
+        land_pending(quarantine)
 
 
-def put_back(run: MicroBatch) -> None:
+def put_back(quarantine: Quarantine, ledger: Ledger, at: datetime) -> None:
     """After the ledger was restored from before: what released files hold was released, whoever said so."""
-    verdicts = Verdicts(run.ledger)
-    for folder in (run.places.landing, run.places.archive):
+    verdicts, places = quarantine.verdicts, quarantine.places
+    for folder in (places.landing, places.archive):
         for path in sorted(folder.rglob("frontstage-release-*")):
             if not is_release(path.name.encode()):
                 continue
             name = path.name.partition("~")[0]
             rows = [line.origin for _, line in decode(path.read_bytes()) if line.origin is not None]
-            with run.ledger.transaction():
+            with ledger.transaction():
                 verdicts.add_file(name)
                 verdicts.land(name)
-                verdicts.add(rows, Verdict("released", "restored", run.clock(), "put back from its file", name))
+                verdicts.add(rows, Verdict("released", "restored", at, "put back from its file", name))

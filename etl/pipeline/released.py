@@ -65,20 +65,35 @@ def read(
     content: bytes, stream: Stream, ordinal: int = 0, choice: LineChoice = ALL_LINES
 ) -> Iterator[tuple[Events, pa.Array]]:
     """The events of a file, or of a slice of one, and the refused line that each was."""
-    for header, numbered in groupby(decode(content), key=lambda one: one[1].header):
-        found = dict(numbered)
-        kept, aside = choice.split(ordinal, _lines(found))
+    for block in blocks(content):
+        kept, aside = choice.split(ordinal, block.lines)
         if len(kept):
-            events = parse_events(kept, _as_text(stream), (header or "").encode())
-            yield events, _origins(events, found)
+            events = parse_events(kept, _as_text(stream), block.header)
+            yield events, block.origins(events)
         if aside is not None and len(aside):
             events = poison_events(aside, stream)
-            yield events, _origins(events, found)
+            yield events, block.origins(events)
 
 
-def _origins(events: Events, lines: Mapping[int, ReleasedLine]) -> pa.Array:
-    origins = [lines[number].origin for number in events.line.tolist()]
-    return pa.array([None if origin is None else str(origin) for origin in origins], pa.string())
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Released lines under one header, numbered as in their file."""
+
+    header: bytes
+    lines: Lines
+    by_number: Mapping[int, ReleasedLine]
+
+    def origins(self, events: Events) -> pa.Array:
+        """The refused line that each event was."""
+        origins = [self.by_number[number].origin for number in events.line.tolist()]
+        return pa.array([None if origin is None else str(origin) for origin in origins], pa.string())
+
+
+def blocks(content: bytes) -> Iterator[Block]:
+    """The lines of a file, or of a slice of one, as they were before they were refused."""
+    for header, numbered in groupby(decode(content), key=lambda one: one[1].header):
+        found = dict(numbered)
+        yield Block((header or "").encode(), _lines(found), found)
 
 
 def _lines(numbered: Mapping[int, ReleasedLine]) -> Lines:

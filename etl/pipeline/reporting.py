@@ -9,8 +9,10 @@ from typing import Any, get_args
 import pyarrow.parquet as pq
 
 from etl.adapters.ledger import BatchRecord, Ledger
+from etl.adapters.profiles import Profiles, findings
 from etl.contract.model import Pipeline
 from etl.model import Step
+from etl.pipeline.comparison import sentence
 from etl.pipeline.masking import Masking
 from etl.pipeline.plan import QUARANTINE
 from etl.pipeline.prepare import places_of
@@ -29,7 +31,23 @@ def report(settings: Settings, book: Ledger, record: BatchRecord, pipeline: Pipe
     earlier = history(folder)
     samples = _samples(Masking(pipeline, places_of(settings, pipeline)), record)
     page = compose(record, {**book.totals(), **_waiting(book)}, earlier, samples, settings.tactic)
+    page = page.model_copy(update={"unusual": unusual(book, record, pipeline)})
     return write(page, folder, settings.reports_kept)
+
+
+def unusual(book: Ledger, record: BatchRecord, pipeline: Pipeline) -> tuple[model.Unusual, ...]:
+    """What is not as in the last batches, and who has seen it."""
+    found = findings(record.audit or {})
+    seen = Profiles(book).acknowledged(record.batch) if found else {}
+    return tuple(
+        model.Unusual(
+            check=one.check,
+            sentence=sentence(one),
+            holds=one.kind in pipeline.hold_on,
+            acknowledged=f"seen by {seen[one.check].by}" if one.check in seen else None,
+        )
+        for one in found
+    )
 
 
 def _waiting(book: Ledger) -> dict[str, int]:

@@ -6,6 +6,7 @@
                └─ candidate ── every master joined ── measures ─┬────────▶ fact, mart
                                                                 ├────────▶ backlog
                                                                 └────────▶ quarantine (unknown_…, …_invalid)
+    in the fact with an unknown member ── the master's row is there now ────▶ correction of fact and mart
 
 Files are written and synced here, and are part of no table yet. The counts come from what was written.
 """
@@ -31,13 +32,15 @@ from etl.contract.types import TIMESTAMP
 from etl.ingest import dedupe
 from etl.ingest.dedupe import CONFLICTING_PAYLOAD
 from etl.model import BatchCounts, JoinCounts
+from etl.pipeline import unknown as unknown_members
 from etl.pipeline import wire
 from etl.pipeline.enrich import Enriched, enricher
 from etl.pipeline.mart_rows import mart_groups, mart_rows
 from etl.pipeline.measures import Measures
-from etl.pipeline.plan import BACKLOG, FACT, QUARANTINE, BatchPlan
+from etl.pipeline.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, BatchPlan
 from etl.pipeline.process_state import process_state
 from etl.pipeline.rows import backlog_rows, fact_rows, quarantine_rows
+from etl.pipeline.unknown import Corrections
 from etl.pipeline.wire import Message
 from etl.validate import route as routing
 
@@ -51,11 +54,13 @@ class RouteResult:
     """What one routing task did: everything the decision needs of it."""
 
     files: list[DataFile] = field(default_factory=list)
-    mart: dict[str, str] = field(default_factory=dict)  # by mart table, the file of its rows
+    mart: dict[str, list[str]] = field(default_factory=dict)  # by mart table, files of its rows
+    replaced: dict[str, str] = field(default_factory=dict)  # by mart table, rows that stand for earlier ones
     claims: ClaimRun | None = None
     counts: BatchCounts = field(default_factory=BatchCounts)
     resolved: dict[str, int] = field(default_factory=dict)  # by backlog file, events that wait no longer
     deferred: dict[str, int] = field(default_factory=dict)  # by backlog file that was tried, events it had no time for
+    corrected: dict[str, int] = field(default_factory=dict)  # by file of unknown members, events whose rows have come
 
     def as_json(self) -> dict[str, object]:
         return {**asdict(self), "counts": self.counts.as_json()}
@@ -108,12 +113,16 @@ class _Router:
         found = process_state().claims(self._plan.places.claims, self._plan.claims).find(lo, hi)
         verdict = self._verdicts(rows, refused, waited, found)
         conflict = verdict == dedupe.CONFLICT
-        still_waiting = waited & (found.state == claim.WAITING) & (found.batch == self._began_waiting(rows))
+        open_ = np.isin(found.state, (claim.WAITING, claim.UNKNOWN))
+        still_waiting = waited & open_ & (found.batch == self._began_waiting(rows))
         candidate = np.where(waited, still_waiting, verdict == dedupe.CANDIDATE)
         self._sums["duplicates"] = int(np.count_nonzero(verdict == dedupe.DUPLICATE))
         # 3. Master data, then the route of every candidate.
         enriched = enrich(rows.filter(pa.array(candidate)))
-        accepted, refusals = self._settle(enriched)
+        self._count_joins(enriched)
+        fixing = pc.is_in(enriched.rows[wire.WAITED_IN], value_set=pa.array(self._plan.unknown, pa.string())).to_numpy()
+        accepted, refusals = self._settle(enriched.where(~fixing))
+        self._correct(enriched.where(fixing))
         # 4. Files and claims.
         refusals = [
             (rows.filter(pa.array(refused)), rows.filter(pa.array(refused))[wire.REASONS]),
@@ -147,8 +156,8 @@ class _Router:
         since = rows[wire.WAITING_SINCE]
         cutoff = pa.scalar(plan.now - plan.pipeline.grace, TIMESTAMP)
         impatient = pc.fill_null(pc.less(since, cutoff), False).to_numpy()
-        routes = routing.route(enriched.found, required, enriched.shed, impatient)
-        self._count_joins(enriched)
+        unknown = plan.pipeline.after_grace == "unknown"
+        routes = routing.route(enriched.found, required, enriched.shed, impatient, unknown=unknown)
         waited = rows[wire.WAITED_IN].is_valid().to_numpy()
         # What still waits stays where it is: no second row.
         new_waiting = routes.backlog & ~waited
@@ -156,11 +165,55 @@ class _Router:
         self._wait(rows, new_waiting, routes)
         given_up = rows.filter(pa.array(routes.quarantined))
         reasons = routes.reasons(np.flatnonzero(routes.quarantined))
-        measured = Measures.compile(plan.pipeline, rows.schema).add(rows.filter(pa.array(routes.accepted)))
-        self._claim(measured.accepted, claim.ACCEPTED)
+        taken = rows.append_column(unknown_members.LACKS, routes.lacking).filter(pa.array(routes.accepted))
+        measured = Measures.compile(plan.pipeline, rows.schema).add(taken)
+        accepted = self._accepted(measured.accepted)
         for refused in (given_up, measured.refused):
             self._claim(refused.filter(refused[wire.WAITED_IN].is_valid()), claim.RELEASED)
-        return measured.accepted, [(given_up, reasons), (measured.refused, measured.reasons)]
+        return accepted, [(given_up, reasons), (measured.refused, measured.reasons)]
+
+    def _accepted(self, accepted: pa.Table) -> pa.Table:
+        """Claim accepted events; those with an unknown member are kept, to be corrected."""
+        lacks = accepted[unknown_members.LACKS].is_valid()
+        self._claim(accepted.filter(pc.invert(lacks)), claim.ACCEPTED)
+        lacking = accepted.filter(lacks)
+        if lacking.num_rows:
+            name = f"unknown-{self._plan.part_name(self._router)}"
+            self._result.files.append(unknown_members.write(self._plan, name, lacking))
+            self._claim(lacking, claim.UNKNOWN)
+            self._sums["unknown"] += lacking.num_rows
+        return accepted.drop_columns([unknown_members.LACKS])
+
+    def _correct(self, enriched: Enriched) -> None:
+        """Rows for events whose unknown members have come; the others stay as they are."""
+        plan = self._plan
+        required = [enriched.found[master.name] for master in plan.pipeline.masters if master.required]
+        complete = np.logical_and.reduce([~enriched.shed, *required])
+        rows = enriched.rows.filter(pa.array(complete))
+        measured = Measures.compile(plan.pipeline, rows.schema).add(rows).accepted
+        if not measured.num_rows:
+            return
+        fixed = Corrections(plan, measured)
+        name = plan.part_name(self._router)
+        facts = fact_rows(measured, plan, pa.array(fixed.batch))
+        self._result.files.append(write_part(plan.places.tables, CORRECTIONS, name, facts))
+        self._claim(measured, claim.ACCEPTED)
+        self._result.corrected = _counted(measured[wire.WAITED_IN])
+        self._sums["corrected"] = measured.num_rows
+        for table in plan.pipeline.mart:
+            self._correct_mart(fixed.of_table(table), table, f"{table.name}-fix-{name.removesuffix('parquet')}")
+
+    def _correct_mart(self, fixed: Corrections, table: MartTable, name: str) -> None:
+        if not fixed.rows.num_rows:
+            return
+        folder = self._plan.places.mart
+        if table.is_aggregate:
+            write_arrow(folder / f"{name}arrow", fixed.groups(table))
+            self._result.mart.setdefault(table.name, []).append(f"{name}arrow")
+        else:
+            rows = mart_rows(fixed.rows, table, self._plan, pa.array(fixed.batch))
+            write_for_copy(folder / f"{name}copy", rows)
+            self._result.replaced[table.name] = f"{name}copy"
 
     def _wait(self, rows: pa.Table, waiting: Flags, routes: routing.Routes) -> None:
         """Write new events of the backlog, in files for each thing they wait for."""
@@ -207,7 +260,7 @@ class _Router:
         if accepted.num_rows:
             self._add_file(FACT, fact_rows(accepted, plan))
             for table in plan.pipeline.mart:
-                self._result.mart[table.name] = self._write_mart(accepted, table)
+                self._result.mart.setdefault(table.name, []).append(self._write_mart(accepted, table))
         key = plan.pipeline.stream.key
         parts = [
             quarantine_rows(rows, reasons, key, plan.batch, plan.now) for rows, reasons in refusals if rows.num_rows
@@ -222,7 +275,7 @@ class _Router:
     def _write_mart(self, accepted: pa.Table, table: MartTable) -> str:
         """Write what a table of the mart gets from this task; gives the file's name."""
         plan = self._plan
-        name = f"{table.name}-{plan.part_name(self._router, 'arrow' if table.is_aggregate else 'csv')}"
+        name = f"{table.name}-{plan.part_name(self._router, 'arrow' if table.is_aggregate else 'copy')}"
         if table.is_aggregate:
             write_arrow(plan.places.mart / name, mart_groups(accepted, table, plan))
         else:
@@ -253,6 +306,8 @@ class _Router:
             backlog_added=self._sums[BACKLOG],
             backlog_resolved=sum(result.resolved.values()),
             shed=self._sums["shed"],
+            unknown=self._sums["unknown"],
+            corrected=self._sums["corrected"],
             reasons=dict(self._reasons),
             joins=self._joins,
         )

@@ -14,15 +14,20 @@ from etl.pipeline import wire
 from etl.pipeline.plan import BatchPlan
 from etl.pipeline.surrogate import fact_key
 
+UNKNOWN_KEY = 0
+"""Key of the unknown member of every dimension."""
 
-def fact_rows(accepted: pa.Table, plan: BatchPlan) -> pa.Table:
-    """Facts: the event, its measures, and the keys of the dimension rows it met."""
-    columns = {"batch": _constant(plan.batch, pa.int64(), accepted), "landed_at": accepted[wire.LANDED]}
+
+def fact_rows(accepted: pa.Table, plan: BatchPlan, batch: pa.Array | None = None) -> pa.Table:
+    """Facts: the event, its measures, and the keys of the dimension rows it met. `batch`: unless it is this one."""
+    own = _constant(plan.batch, pa.int64(), accepted)
+    columns = {"batch": own if batch is None else batch, "landed_at": accepted[wire.LANDED]}
     for master in plan.pipeline.masters:
         if master.history == "none":
             columns |= {f"{master.name}_{name}": accepted[f"{master.name}.{name}"] for name in master.columns}
         else:
-            columns[f"{master.name}_key"] = _where_found(fact_key(accepted, master), accepted, f"{master.name}.")
+            keys = _where_found(fact_key(accepted, master), accepted, f"{master.name}.")
+            columns[f"{master.name}_key"] = pc.fill_null(keys, UNKNOWN_KEY) if master.required else keys
     return _shaped(accepted, columns, fact_schema(plan.resolved))
 
 

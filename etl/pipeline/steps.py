@@ -11,21 +11,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from etl.adapters import ledger, postgres
 from etl.adapters.landing import Limits
 from etl.adapters.ledger import BatchRecord, Writer
+from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 from etl.model import Operation, Progress
+from etl.observe.facts import BatchFacts
 from etl.pipeline import maintenance, reporting
+from etl.pipeline.copying import Copying, copying
 from etl.pipeline.maintenance import Keep, Tables
 from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, no_fault
 from etl.pipeline.prepare import Prepared, Preparer, audit_of
+from etl.pipeline.run_form import DECLARED, RunForm
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
+
+Observe = Callable[[BatchFacts, Pipeline], None]
+"""Told of every batch whose report is written: loaded or held."""
+
+
+def unobserved(_: BatchFacts, __: Pipeline) -> None:
+    """Nobody watches."""
 
 
 def _now() -> datetime:
@@ -41,6 +52,12 @@ class Steps:
     executor: Executor
     clock: Callable[[], datetime] = _now
     checkpoint: Checkpoint = no_fault
+    form: RunForm = DECLARED
+    observe: Observe = unobserved
+
+    def asked(self, form: RunForm) -> Steps:
+        """The steps of one run for which somebody asks something else than what is declared."""
+        return replace(self, settings=form.settings(self.settings), form=form)
 
     def prepare(self) -> None:
         """Bring Postgres to the newest schema. What a pipeline needs is made when it first runs."""
@@ -73,7 +90,8 @@ class Steps:
 
     def _ingest(self, run: MicroBatch, run_id: str, release: int | None, began: float) -> BatchRecord | None:
         if release is not None:
-            run.ledger.release(release)
+            word = {"word": "released", "by": run_id, "at": self.clock().isoformat(), "note": ""}
+            run.ledger.judge(release, word)
             run.progress(f"batch {release} is released: the audit will not be asked again")
         record = run.next(run_id)
         if record is None:
@@ -103,9 +121,9 @@ class Steps:
         with self._writing(pipeline, f"publish {batch}", progress) as run:
             return summary(self._publish(run, batch))
 
-    def _publish(self, run: MicroBatch, batch: int) -> BatchRecord:
+    def _publish(self, run: MicroBatch, batch: int, rows: Copying | None = None) -> BatchRecord:
         began = time.monotonic()
-        record = run.publish(batch)
+        record = run.publish(batch, rows)
         run.ledger.record_duration(batch, "publish", time.monotonic() - began)
         run.progress(f"batch {batch}: {record.counts.accepted} events are in the warehouse and the mart")
         maintenance.merge_claims(run)
@@ -121,6 +139,8 @@ class Steps:
                 return {"pipeline": pipeline, "batch": None}
             audit_of(self.settings).build_docs(pipeline, record.batch)
             written = reporting.report(self.settings, book, record, declared)
+            waiting = book.totals().get("backlog_open", 0)
+        self.observe(BatchFacts.of(record, waiting, self.clock()), declared)
         progress(f"batch {record.batch}: report {written.html}")
         return {**summary(record), "report": str(written.html)}
 
@@ -131,8 +151,13 @@ class Steps:
             record = self._ingest(run, run_id, release, began)
             if record is None:
                 return {"pipeline": pipeline, "batch": None}
-            self._audit(run, record.batch)
-            return summary(self._publish(run, record.batch))
+            with copying(run, record) as rows:
+                if not self._audit(run, record.batch).aside:
+                    return summary(self._publish(run, record.batch, rows))
+            published = self._publish(run, record.batch)  # without the rows that were being copied
+            if published.verdict is None:
+                raise run.audit_failed(published)  # all but its accepted events is loaded, and somebody has to decide
+            return summary(published)
 
     def maintain(self, pipeline: str, keep: Keep, tables: Tables | None, progress: Progress) -> dict[str, Any]:
         """One round of maintenance; nothing for a pipeline that has not run."""
@@ -155,7 +180,7 @@ class Steps:
 
     def _batch(self, prepared: Prepared, writer: Writer, progress: Progress) -> MicroBatch:
         return MicroBatch(
-            resolved=prepared.resolved,
+            resolved=self.form.resolved(prepared.resolved),
             places=prepared.places,
             writer=writer,
             dsn=self.dsn,

@@ -24,7 +24,7 @@ from etl.adapters.ledger import BacklogFile, BatchRecord
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.masters.pages.view import MasterPages
 from etl.pipeline.enrich import join_keys
-from etl.pipeline.plan import BACKLOG, Places
+from etl.pipeline.plan import Places
 from etl.pipeline.process_state import process_state
 from etl.validate.route import SHED
 
@@ -74,7 +74,7 @@ def _touched(
     places: Places, file: BacklogFile, changed: Sequence[PinnedMaster], since: Mapping[str, tuple[str, ...]]
 ) -> bool:
     columns = sorted({name for one in changed for name in one.master.stream_columns})
-    rows = pq.read_table(places.tables / BACKLOG / file.path, columns=[*columns, "reasons"])
+    rows = pq.read_table(places.waiting(file.path), columns=[*columns, "reasons"])
     for one in changed:
         waiting = rows.filter(_waits_for(rows["reasons"].combine_chunks(), one.master.name))
         with one.open() as reader:

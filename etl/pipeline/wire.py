@@ -22,7 +22,7 @@ from etl.contract.model import Stream
 from etl.contract.types import TIMESTAMP
 from etl.errors import FrontstageError, TerminalError, TransientError
 
-Kind = Literal["rows", "slice", "result", "notes", "error", "documents", "values"]
+Kind = Literal["rows", "slice", "result", "notes", "error", "documents", "values", "segments", "partials"]
 
 SHUFFLED = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("payload", pa.binary())])
 SHUFFLED_DDL = "part int, kind string, name string, payload binary"

@@ -1,14 +1,21 @@
-"""The right to write one pipeline: a file lock beside its tables, then the ledger's advisory lock and epoch (ADR 8)."""
+"""The right to write one pipeline: the ledger's lock and epoch, then a file lock beside the tables (ADR 8, ADR 74).
+
+The file lock keeps a second ledger away from the same tables. It says which ledger and epoch hold it: a writer that its
+own ledger has overtaken (a stopped process, say) cannot be asked to let go of it, so its file is replaced.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from etl.adapters import ledger
+from etl.adapters.durable import make_folder
 from etl.adapters.ledger import Writer
 from etl.errors import Busy
 from etl.settings import Settings
@@ -24,8 +31,8 @@ def writing(settings: Settings, dsn: str, pipeline: str, holder: str, patience_s
         while True:
             try:
                 with ExitStack() as taken:
-                    taken.enter_context(_file_lock(settings, pipeline))
                     writer = taken.enter_context(ledger.writing(dsn, pipeline, holder))
+                    taken.enter_context(_file_lock(settings.warehouse / pipeline, writer))
                     held.enter_context(taken.pop_all())
                 break
             except Busy:
@@ -36,15 +43,40 @@ def writing(settings: Settings, dsn: str, pipeline: str, holder: str, patience_s
 
 
 @contextmanager
-def _file_lock(settings: Settings, pipeline: str) -> Iterator[None]:
+def _file_lock(folder: Path, writer: Writer) -> Iterator[None]:
     """A second lock beside a local root: two ledgers must never write one warehouse."""
-    folder = settings.warehouse / pipeline
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / ".writer", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_folder(folder)
+    path, ours = folder / ".writer", {"ledger": writer.ledger.identity(), "epoch": writer.epoch}
+    descriptor = _locked(path)
+    if descriptor is None and _is_overtaken(path, ours):
+        path.unlink(missing_ok=True)
+        descriptor = _locked(path)
+    if descriptor is None:
+        raise Busy(f"another process, which holds {path}")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(descriptor, json.dumps(ours).encode().ljust(200), 0)
         yield
-    except BlockingIOError:
-        raise Busy(f"another process, which holds {folder / '.writer'}") from None
     finally:
         os.close(descriptor)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock of the file of this name; None when somebody else has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == path.stat().st_ino:
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _is_overtaken(path: Path, ours: dict[str, object]) -> bool:
+    """Whether the holder is an earlier writer of our own ledger: its epoch is void already."""
+    try:
+        held = json.loads(path.read_bytes())
+        return held["ledger"] == ours["ledger"] and int(held["epoch"]) < int(str(ours["epoch"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -48,14 +48,15 @@ def _sparks(recent: Sequence[Summary]) -> tuple[Spark, ...]:
         return figures.NOTHING if value is None else figures.number(round(value))
 
     return (
-        _spark("Accepted", "accepted", [float(s.accepted) for s in recent], count),
-        _spark("Hit ratio", "accepted", [s.hit_ratio for s in recent], figures.percent),
-        _spark("Freshness, 95th percentile", "backlog", [s.freshness_p95_s for s in recent], figures.duration),
-        _spark("Duration", "duplicates", [s.seconds for s in recent], figures.duration),
+        spark("Accepted", "accepted", [float(s.accepted) for s in recent], count),
+        spark("Hit ratio", "accepted", [s.hit_ratio for s in recent], figures.percent),
+        spark("Freshness, 95th percentile", "backlog", [s.freshness_p95_s for s in recent], figures.duration),
+        spark("Duration", "duplicates", [s.seconds for s in recent], figures.duration),
     )
 
 
-def _spark(label: str, colour: str, values: Sequence[float | None], write: Callable[[float | None], str]) -> Spark:
+def spark(label: str, colour: str, values: Sequence[float | None], write: Callable[[float | None], str]) -> Spark:
+    """The newest of some values and the line that led to it; unknown ones are left out of the line."""
     known = [value for value in values if value is not None]
     spots = _spots(values) if len(known) > 1 else []
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)

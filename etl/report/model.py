@@ -5,6 +5,7 @@
                ├─ reasons, quarantine_samples
                ├─ joins      one line per master
                ├─ gate       what the quality gate found
+               ├─ unusual    what is not as in the last batches
                └─ history    the batches before it, oldest first
 
 Every value is checked when it enters (`fields`), so pages and files can trust what they are given.
@@ -113,6 +114,15 @@ class Gate(_Value):
     data_docs: RelativeLink | None = None
 
 
+class Unusual(_Value):
+    """A figure of the batch that is not as the last batches have taught."""
+
+    check: Text
+    sentence: Text
+    holds: bool = False
+    acknowledged: Text | None = None
+
+
 class HistoryPoint(_Value):
     """One batch as a point of the trends."""
 
@@ -160,6 +170,7 @@ class RunReport(_Value):
     joins: tuple[JoinReport, ...] = ()
     freshness_s: Percentiles | None = None
     gate: Gate | None = None
+    unusual: tuple[Unusual, ...] = ()
     history: tuple[HistoryPoint, ...] = ()
 
     @property

@@ -17,10 +17,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from etl.errors import FrontstageError
 from etl.pipeline import wire
 from etl.pipeline.wire import Message
-from etl.spark.executor import SharedRoot
+from etl.spark.executor import SharedRoot, caught, told_apart
 from etl.streams.dispatch import dispatch
 from etl.streams.join import join
 from etl.streams.plan import BatchPlan
@@ -51,7 +50,8 @@ class SparkCorrelations:
             for stage in range(plan.stages):
                 shuffled = told.repartitionById(plan.tasks, "part")
                 told = shuffled.mapInArrow(self.tasks(partial(_join, plan, stage)), wire.SHUFFLED_DDL)
-        return [Message(row.kind, bytes(row.payload), row.name) for row in told.collect()]
+        with told_apart():
+            return [Message(row.kind, bytes(row.payload), row.name) for row in told.collect()]
 
     def tasks(self, work: Work) -> Work:
         """What the workers run; tests put faults around it."""
@@ -85,9 +85,6 @@ def one_task(plan: BatchPlan) -> Iterator[Message]:
 
 
 def _as_batches(work: Callable[[], Iterator[Message]]) -> Iterator[pa.RecordBatch]:
-    """What the work tells, a message at a time; an error of ours is told too, as data."""
-    try:
-        for message in work():
-            yield wire.to_batch([message])
-    except FrontstageError as error:
-        yield wire.to_batch([wire.error_message(error)])
+    """What the work tells, a message at a time."""
+    for message in caught(work):
+        yield wire.to_batch([message])

@@ -9,13 +9,13 @@ from __future__ import annotations
 from pyspark import daemon
 
 from etl.correlate import warm as correlations
-from etl.ingest import warm as ingest
 from etl.pipeline import read, route
+from etl.pipeline import warm as pipelines
 from etl.streams import dispatch, join
 
 __all__ = ["dispatch", "join", "read", "route"]
 
 if __name__ == "__main__":
-    ingest.warm()
+    pipelines.warm()
     correlations.warm()
     daemon.manager()

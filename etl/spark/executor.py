@@ -41,7 +41,7 @@ class SparkExecutor:
     def run(self, plan: BatchPlan) -> list[Message]:
         """One job."""
         self._shared.require(plan.places.tables)
-        with _told_apart():
+        with told_apart():
             return [Message(row.kind, bytes(row.payload), row.name) for row in self._tasks(plan).collect()]
 
     def _tasks(self, plan: BatchPlan) -> DataFrame:
@@ -97,7 +97,7 @@ def _see(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 def _read(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for reader in batch.column(0).to_pylist():
-            for message in _caught(partial(read, plan, reader)):
+            for message in caught(partial(read, plan, reader)):
                 yield wire.to_batch([message])
 
 
@@ -105,17 +105,17 @@ def _route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     messages = [message for batch in batches for message in wire.from_batch(batch)]
     context = TaskContext.get()
     router = 0 if context is None else context.partitionId()
-    told = list(_caught(lambda: route(plan, router, messages)))
+    told = list(caught(lambda: route(plan, router, messages)))
     yield wire.to_batch(told).select(_COLUMNS)
 
 
 def _read_and_route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in batches:  # one row: the number of the only reader
-        told = list(_caught(lambda: route(plan, 0, read(plan, 0))))
+        told = list(caught(lambda: route(plan, 0, read(plan, 0))))
         yield wire.to_batch(told).select(_COLUMNS)
 
 
-def _caught(work: Callable[[], Iterator[Message]]) -> Iterator[Message]:
+def caught(work: Callable[[], Iterator[Message]]) -> Iterator[Message]:
     """What the work tells; an error is told too, as data."""
     try:
         yield from work()
@@ -127,7 +127,7 @@ _DIED = ("Python worker exited unexpectedly", "Python worker failed to connect b
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def told_apart() -> Iterator[None]:
     """What Spark could not finish, by cause: workers died, Spark itself is gone, or anything else, as it is."""
     try:
         yield

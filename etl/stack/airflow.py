@@ -155,6 +155,17 @@ class Airflow:
         """What Airflow knows about a DAG."""
         return dict(self._call("show a DAG", "GET", f"/api/v2/dags/{dag_id}"))
 
+    def required_actions(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """What a run asks people."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/hitlDetails"
+        return [dict(one) for one in self._call("list required actions", "GET", path)["hitl_details"]]
+
+    def respond(self, dag_id: str, run_id: str, task_id: str, option: str, **form: Any) -> None:
+        """Answer a question of a run."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        body = {"chosen_options": [option], "params_input": form}
+        self._call("answer a required action", "PATCH", path, json=body)
+
     def asset_events(self, dag_id: str, limit: int = 100) -> dict[str, dict[str, Any]]:
         """By asset, what its newest event from this DAG tells."""
         query = {"source_dag_id": dag_id, "limit": limit, "order_by": "timestamp"}

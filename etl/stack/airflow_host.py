@@ -11,8 +11,9 @@ keep four copies in memory. The host itself opens no connection and starts no th
 always clean.
 
 A part that ends soon after the start takes the host down, so that a start fails at once and with a reason.
-Later it is forked again, after a pause that doubles; one that keeps ending takes the host down too, and its
-guard with it.
+Later it is forked again, after a pause that doubles up to 15 s, however often it ends: its database may be down for
+longer than anybody wants to count. What it leaves behind is ended: workers of a killed scheduler wait for ever for work
+that nobody sends. One that is at work finishes first, and the next scheduler hears of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -36,8 +38,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     "triggerer": ("--skip-serve-logs",),
 }
 SETTLED_S = 30.0
-FORGIVEN = 5
-FORGET_S = 600.0
+LONGEST_PAUSE_S = 15.0
+FORGET_S = 120.0
+LOOK_S = 0.25
 SHARED = (
     "airflow.__main__",
     "airflow.cli.cli_parser",
@@ -62,15 +65,15 @@ SHARED = (
 
 @dataclass(slots=True)
 class Part:
-    """One of Airflow's processes and how often it ended lately."""
+    """One of Airflow's processes, how often it ended lately, and when it is forked again."""
 
     name: str
     ends: list[float] = field(default_factory=list)
+    due: float = 0.0
 
-    def pause_s(self, now: float) -> float | None:
-        """How long to wait before it is forked again; None when it ended too often."""
+    def ended(self, now: float) -> None:
         self.ends = [end for end in self.ends if now - end < FORGET_S] + [now]
-        return None if len(self.ends) > FORGIVEN else float(2 ** (len(self.ends) - 1))
+        self.due = now + min(2.0 ** (len(self.ends) - 1), LONGEST_PAUSE_S)
 
 
 class Stopped(Exception):
@@ -117,22 +120,68 @@ def _become(name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def keep(running: dict[int, Part], logs: Path) -> NoReturn:
-    """Fork every part and fork it again when it ends, until told to stop or one ends too often."""
+    """Fork every part and fork it again when it ends, until told to stop."""
     born = time.monotonic()
     for name, arguments in PARTS.items():
         running[fork(name, arguments, logs / f"{name}.log")] = Part(name)
+    waiting: list[Part] = []
+    orphaned: set[int] = set()  # sessions whose leader has ended
     while True:
-        pid, status = os.wait()
-        part = running.pop(pid, None)
-        if part is None:
-            continue
-        print(f"{part.name} ended with code {os.waitstatus_to_exitcode(status)}", flush=True)
+        time.sleep(LOOK_S)
         now = time.monotonic()
-        pause = None if now - born < SETTLED_S else part.pause_s(now)
-        if pause is None:
-            sys.exit(f"{part.name} does not stay up; see {logs / part.name}.log")
-        time.sleep(pause)
-        running[fork(part.name, PARTS[part.name], logs / f"{part.name}.log")] = part
+        for pid, code in reaped():
+            part = running.pop(pid, None)
+            if part is None:
+                continue
+            print(f"{part.name} ended with code {code}", flush=True)
+            if now - born < SETTLED_S:
+                sys.exit(f"{part.name} does not stay up; see {logs / part.name}.log")
+            part.ended(now)
+            waiting.append(part)
+            orphaned.add(pid)
+        orphaned = {session for session in orphaned if end_idle(session)}
+        for part in [part for part in waiting if now >= part.due]:
+            waiting.remove(part)
+            running[fork(part.name, PARTS[part.name], logs / f"{part.name}.log")] = part
+
+
+def reaped() -> Iterator[tuple[int, int]]:
+    """Children that have ended, with their exit codes."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, os.waitstatus_to_exitcode(status)
+
+
+def end_idle(session: int) -> bool:
+    """End what is idle of a session whose leader has ended: no children, and no parent there. False: none is left.
+
+    A worker that runs a task has that task for a child, and the task has its worker for a parent.
+    """
+    parents: dict[int, int] = {}
+    members: set[int] = set()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            # "pid (comm) state ppid pgrp session ...": comm may hold anything, so split after its last bracket.
+            fields = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended while we looked
+        if fields and fields[0] not in "ZX":
+            parents[int(entry.name)] = int(fields[1])
+            if int(fields[3]) == session:
+                members.add(int(entry.name))
+    busy = set(parents.values())
+    for pid in members:
+        if pid not in busy and parents[pid] not in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    return bool(members)
 
 
 def end(running: dict[int, Part]) -> None:

@@ -136,7 +136,7 @@ class Stack:
             waiting["the Spark driver"] = partial(answers, self.settings.runner_socket)
         with ExitStack() as clients:
             if "airflow" in self.parts:
-                self._watch.add("airflow", partial(_start_airflow, self.settings, keep))
+                self._watch.add("airflow", partial(_start_airflow, self.settings, keep), needs=["postgres"])
                 client = clients.enter_context(self.airflow())
                 waiting["Airflow"] = partial(_airflow_answers, client)
             self._wait_for(waiting)
@@ -163,7 +163,7 @@ class Stack:
         return Service(name, argv, project_environment(self.settings), log, cwd=PROJECT)
 
     def _begin(self, service: Service, keep: Sequence[int]) -> None:
-        self._watch.add(service.name, partial(start, service, self.settings.var, keep))
+        self._watch.add(service.name, partial(start, service, self.settings.var, keep), needs=["postgres"])
 
     def _wait_for(self, waiting: dict[str, Callable[[], bool]]) -> None:
         """Until all answer, or one of them ends, or it takes too long."""

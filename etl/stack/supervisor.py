@@ -1,51 +1,65 @@
-"""Keeps services running: a thread that starts again what ended, and gives up on what keeps ending.
+"""Keeps services running: a thread that starts again what ended, for as long as the stack lives.
 
-running ── it ends ──> restarting ── 1, 2, 4, 8, 16 s ──> running
-                           └── more than five ends in ten minutes ──> failed
+    running ── it ends ──> restarting ── 1, 2, 4, 8, 15 s ──> running
+                               └── more than five ends of one cause in ten minutes ──> failed: tried every 30 s
+
+Nothing is given up: a disk may be freed, a server may come back. An end while something the service needs was down is
+nobody's fault and costs no try; such a service waits until that runs again. No error ends the thread.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import structlog
 
-from etl.errors import FrontstageError
 from etl.stack.processes import Guarded
 
 Status = Literal["starting", "running", "restarting", "failed"]
 Begin = Callable[[], Guarded]
 FORGIVEN = 5
 FORGET_S = 600.0
+LONGEST_PAUSE_S = 15.0
+FAILED_PAUSE_S = 30.0
+EXCUSED_S = 20.0
+"""After something it needs came back, so long an end of a service is still put down to that."""
 
 log = structlog.get_logger("stack")
 
 
 @dataclass(slots=True)
 class Kept:
-    """A service, how to begin it, and its recent history."""
+    """A service, how to begin it, what it needs, and its recent history."""
 
     name: str
     begin: Begin
     guarded: Guarded
     status: Status = "starting"
-    ends: list[float] = field(default_factory=list)
+    needs: tuple[Kept, ...] = ()
+    ends: list[tuple[float, str]] = field(default_factory=list)  # when and why, excused ones left out
     due: float = 0.0
+    since: float = 0.0  # when it last began to run
 
     def ended(self, now: float, why: str) -> None:
-        """Note an end and decide what follows."""
-        self.ends = [end for end in self.ends if now - end < FORGET_S] + [now]
-        if len(self.ends) > FORGIVEN:
-            self.status = "failed"
-            log.error("service given up", service=self.name, why=why, ends=len(self.ends))
-            return
-        pause_s = 2.0 ** (len(self.ends) - 1)
-        self.status, self.due = "restarting", now + pause_s
-        log.warning("service ended", service=self.name, why=why, again_in_s=pause_s)
+        """Note an end and decide when it is begun again."""
+        self.ends = [(end, cause) for end, cause in self.ends if now - end < FORGET_S]
+        if self._excused(now):
+            pause_s, self.status = 1.0, "restarting"
+        else:
+            self.ends.append((now, why))
+            tries = Counter(cause for _, cause in self.ends)[why]
+            self.status = "restarting" if tries <= FORGIVEN else "failed"
+            pause_s = min(2.0 ** (tries - 1), LONGEST_PAUSE_S) if tries <= FORGIVEN else FAILED_PAUSE_S
+        self.due = now + pause_s
+        log.warning("service ended", service=self.name, why=why, status=self.status, again_in_s=pause_s)
+
+    def _excused(self, now: float) -> bool:
+        return any(one.status != "running" or now - one.since < EXCUSED_S for one in self.needs)
 
     def look(self, now: float) -> bool:
         """Do what is due; True when the status changed."""
@@ -54,15 +68,18 @@ class Kept:
             code = self.guarded.poll()
             if code is not None:
                 self.ended(now, f"exit code {code}")
-        elif self.status == "restarting" and now >= self.due:
-            try:
-                self.guarded = self.begin()
-            except FrontstageError as error:
-                self.ended(now, str(error))
-            else:
-                self.status = "running"
-                log.info("service started again", service=self.name)
+        elif now >= self.due and all(one.status == "running" for one in self.needs):
+            self._begin(now)
         return self.status != before
+
+    def _begin(self, now: float) -> None:
+        try:
+            self.guarded = self.begin()
+        except Exception as error:  # whatever it is, the next try may succeed
+            self.ended(now, f"{type(error).__name__}: {error}")
+        else:
+            self.status, self.since = "running", now
+            log.info("service started again", service=self.name)
 
 
 class Watch:
@@ -74,9 +91,10 @@ class Watch:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def add(self, name: str, begin: Begin) -> Guarded:
-        """Begin a service. It is kept from `start` on."""
-        kept = Kept(name, begin, begin())
+    def add(self, name: str, begin: Begin, needs: Sequence[str] = ()) -> Guarded:
+        """Begin a service. It is kept from `start` on. `needs`: services without which it cannot run."""
+        needed = tuple(kept for kept in self.kept if kept.name in needs)
+        kept = Kept(name, begin, begin(), needs=needed)
         self.kept.append(kept)
         self._changed(self.statuses())
         return kept.guarded
@@ -104,7 +122,15 @@ class Watch:
             kept.guarded.stop()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._every_s):
-            changes = [kept.look(time.monotonic()) for kept in self.kept]
-            if any(changes):
-                self._changed(self.statuses())
+        untold = False
+        while not self._stopping.is_set():
+            try:
+                while not self._stopping.wait(self._every_s):
+                    changes = [kept.look(time.monotonic()) for kept in self.kept]
+                    untold = untold or any(changes)
+                    if untold:
+                        self._changed(self.statuses())
+                        untold = False
+            except BaseException:  # a full disk, an error of ours: services must be kept all the same
+                log.exception("a look at the services failed and is repeated")
+                self._stopping.wait(self._every_s)

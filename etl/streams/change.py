@@ -21,7 +21,7 @@ from etl.errors import TerminalError
 from etl.streams.plan import microseconds
 
 _FIXED = ("sql", "within", "period", "routing", "units", "subgroups", "types")
-_FIXED_OF_DOCUMENTS = ("stream", "window", "keep", "flattening")
+_FIXED_OF_DOCUMENTS = ("stream", "window", "keep", "flattening", "constants")
 
 
 class CorrelationChanged(TerminalError):
@@ -45,7 +45,7 @@ def declaration(declared: Correlation, query: Query) -> dict[str, Any]:
     """A correlation as plain values that can be compared."""
     types = {name: declared_name(kind) for name, kind in _used(query).items()}
     return {
-        "sql": _normal(declared.sql),
+        "sql": normal_sql(declared.sql),
         "within": None if declared.within is None else microseconds(declared.within),
         "lateness": microseconds(declared.lateness),
         "period": None if declared.period is None else microseconds(declared.period),
@@ -66,11 +66,12 @@ def document_declaration(declared: DocumentCorrelation, stream: LoggedStream) ->
         "lateness": microseconds(declared.lateness),
         "keep": list(declared.keep),
         "flattening": {**asdict(flattening), "ignore": sorted(flattening.ignore)},
+        "constants": declared.constants,
     }
 
 
 @lru_cache(maxsize=512)
-def _normal(sql: str) -> str:
+def normal_sql(sql: str) -> str:
     """The same text for the same statement, however it is laid out."""
     return sqlglot.parse_one(sql, dialect="spark").sql(dialect="spark")
 
@@ -100,6 +101,7 @@ def refuse_change(before: Mapping[str, Any], declared: Correlation, query: Query
 def refuse_document_change(before: Mapping[str, Any], declared: DocumentCorrelation, stream: LoggedStream) -> None:
     """Raises `CorrelationChanged` unless the state can follow: partitions, budget and bounds may change."""
     now = document_declaration(declared, stream)
+    before = {"constants": "keep", **before}  # declarations did not have it from the beginning
     for what in _FIXED_OF_DOCUMENTS:
         if before[what] != now[what]:
             raise CorrelationChanged(declared.name, what, _shown(before[what]), _shown(now[what]))

@@ -13,6 +13,7 @@ from etl.adapters.ledger import DataFile
 from etl.correlate.biclique.scaling import Change
 from etl.pipeline import wire
 from etl.pipeline.wire import Message
+from etl.streams.adhoc.evolve import ToldOfQueries
 from etl.streams.documents import values
 from etl.streams.documents.evolve import ToldOfDocuments
 from etl.streams.log import Segment
@@ -22,7 +23,7 @@ from etl.streams.state_files import StateRun
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file of one Delta table; `root` is `streams/NAME` or `correlations/NAME`."""
+    """A file of one Delta table; `root` is `streams/NAME`, `correlations/NAME` or `queries/NAME-ID`."""
 
     root: str
     file: DataFile
@@ -38,6 +39,7 @@ class Decision:
     segments: tuple[Segment, ...]
     streams: Mapping[str, Mapping[str, Any]]
     correlations: Mapping[str, Mapping[str, Any]]
+    queries: Mapping[str, Any] = field(default_factory=dict)  # what ad-hoc queries did
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,6 +53,7 @@ class Decision:
             segments=tuple(Segment(**one) for one in value["segments"]),
             streams=value["streams"],
             correlations=value["correlations"],
+            queries=value.get("queries", {}),
         )
 
     def by_table(self) -> dict[tuple[str, str], tuple[DataFile, ...]]:
@@ -100,6 +103,7 @@ class Told:
     files: list[TableFile] = field(default_factory=list)
     correlations: dict[int, ToldOfCorrelation] = field(default_factory=dict)
     documents: dict[str, ToldOfDocuments] = field(default_factory=dict)
+    queries: ToldOfQueries = field(default_factory=ToldOfQueries)
 
     def of_documents(self, name: str) -> ToldOfDocuments:
         return self.documents.setdefault(name, ToldOfDocuments())
@@ -119,6 +123,8 @@ def gather(plan: BatchPlan, messages: Iterable[Message]) -> Told:
         elif message.kind == "values":
             what, index, table = values.parse(message)
             told.of_documents(plan.documents[index].name).add_values(what, table)
+        elif message.kind == "partials":
+            told.queries.add_partials(message)
         elif message.kind == "result":
             _add(plan, told, message.name, message.json())
     return told
@@ -146,6 +152,10 @@ def _add(plan: BatchPlan, told: Told, what: str, value: Mapping[str, Any]) -> No
         told.files.append(TableFile(f"correlations/{value['correlation']}", DataFile(**value["file"])))
     elif what in ("assigned", "stored", "joined"):
         told.of_documents(value["correlation"]).add(what, value)
+    elif what in ("query_file", "query_failed", "query_late", "queries"):
+        told.queries.add(what, value)
+        if what == "query_late":
+            told.files.append(TableFile(f"streams/{value['stream']}", DataFile(**value["file"])))
     elif what == "arrived":
         _add_arrived(told.of(value["correlation"]), value)
     else:

@@ -1,6 +1,6 @@
 """What is declared here and now: streams, correlations over them, and every mistake with its file and line.
 
-    streams/*.toml, correlations/*.toml ──► Catalog: what can run, what cannot and why
+    sites.toml, streams/*.toml, correlations/*.toml ──► Catalog: what can run, what cannot and why
 
 The SQL is compiled here, where a mistake in it can be told with the line of the file it stands on. Compiled queries
 hold functions, so tasks compile for themselves, once per process and text.
@@ -9,7 +9,7 @@ hold functions, so tasks compile for themselves, once per process and text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,20 +17,26 @@ import pyarrow as pa
 
 from etl.columnar.expression import ExpressionRefused
 from etl.contract.correlation import Correlation, LoggedStream
-from etl.contract.correlation_files import AnyCorrelation, load_correlations, load_streams
+from etl.contract.correlation_files import AnyCorrelation, Declared, load_correlations, load_streams
 from etl.contract.documents import DocumentCorrelation
-from etl.contract.errors import Mistake, PipelineFileError, TomlPath
+from etl.contract.errors import Mistake, PipelineFileError, Refusal, TomlPath
 from etl.contract.load import load_all, located
 from etl.contract.locate import line_of, lines_of
 from etl.contract.model import Pipeline
 from etl.contract.names import column
+from etl.contract.sites import DeclaredSites, SiteCorrelation, load_sites
 from etl.contract.types import stored_type
 from etl.correlate.errors import RoutingRefused, WindowRefused
 from etl.correlate.model import Window
+from etl.correlate.multiway.errors import RootNotReachable, UnknownName, WindowNotPositive
+from etl.correlate.multiway.execution.folder import SiteFolder
+from etl.correlate.multiway.query import Site
 from etl.correlate.query import Query, StreamType, compile_query
+from etl.errors import TerminalError
 from etl.settings import Settings
 from etl.streams.plan import microseconds
 from etl.streams.routers import first_choice
+from etl.streams.sites.query import site_query
 
 _VIEW_SUFFIXES = ("__sum", "__count")
 
@@ -44,11 +50,28 @@ class Catalog:
     errors: tuple[PipelineFileError, ...]
     broken: tuple[PipelineFileError, ...]  # those of them that are about correlations
     documents: tuple[DocumentCorrelation, ...] = ()
+    over_sites: tuple[SiteCorrelation, ...] = ()
+    sites: DeclaredSites = field(default_factory=DeclaredSites)
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all correlations, of SQL and of documents."""
-        return frozenset([one.name for one in self.correlations] + [one.name for one in self.documents])
+        """Of all correlations: of SQL, of documents and over sites."""
+        every: list[AnyCorrelation] = [*self.correlations, *self.documents, *self.over_sites]
+        return frozenset(one.name for one in every)
+
+    def segments_elsewhere(self) -> tuple[tuple[str, str], ...]:
+        """Folders of the stream log that are at the root of a site: those of the streams that belong to it."""
+        roots = {one.name: one.root for one in self.sites.found}
+        return tuple(
+            (f"segments/{one.name}/", f"{roots[one.site]}/log") for one in self.streams if one.site is not None
+        )  # fmt: skip
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Streams that a correlation looks at. Others are read too: ad-hoc queries come at any time."""
+        joined = [streams_of(compiled(one, self.streams)) for one in self.correlations]
+        at_sites = [one.name for one in self.streams if one.site is not None and self.over_sites]
+        return frozenset().union(*joined, [one.stream for one in self.documents], at_sites)
 
     def stream(self, name: str) -> LoggedStream:
         return next(one for one in self.streams if one.name == name)
@@ -57,30 +80,58 @@ class Catalog:
 def catalog(settings: Settings) -> Catalog:
     """What all files say; one broken file leaves the others alone. They are read again when one has changed."""
     folders = settings.streams, settings.correlations, settings.pipelines
-    return _catalog(*folders, settings.var, tuple(_stamp(folder) for folder in folders))
+    stamps = tuple(_stamp(folder) for folder in folders), _stamp(settings.sites.parent, settings.sites.name)
+    return _catalog(*folders, settings.sites, settings.home, settings.var, stamps)
 
 
-def _stamp(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
-    seen = [(path.name, path.stat()) for path in sorted(folder.glob("*.toml"))]
+def _stamp(folder: Path, files: str = "*.toml") -> tuple[tuple[str, int, int, int], ...]:
+    seen = [(path.name, path.stat()) for path in sorted(folder.glob(files))]
     return tuple((name, one.st_ino, one.st_mtime_ns, one.st_size) for name, one in seen)
 
 
 @lru_cache(maxsize=4)
-def _catalog(streams_in: Path, correlations_in: Path, pipelines_in: Path, home: Path, _: object) -> Catalog:
-    streams = load_streams(streams_in, home)
+def _catalog(
+    streams_in: Path, correlations_in: Path, pipelines_in: Path, sites_in: Path, root: Path, home: Path, _: object
+) -> Catalog:
+    sites = _with_roots(load_sites(sites_in), root)
+    streams = _at_known_sites(load_streams(streams_in, home), sites)
     declared = load_correlations(correlations_in)
-    errors = [*streams.errors, *_taken_landings(streams.found, load_all(pipelines_in, home).pipelines)]
+    errors = [*sites.errors, *streams.errors, *_taken_landings(streams.found, load_all(pipelines_in, home).pipelines)]
     broken = list(declared.errors)
-    usable, documents = list[Correlation](), list[DocumentCorrelation]()
+    usable, documents, over_sites = list[Correlation](), list[DocumentCorrelation](), list[SiteCorrelation]()
     for one in declared.found:
         if isinstance(one, DocumentCorrelation):
             mistake = examine_documents(one, streams.found)
             documents += [one] if mistake is None else []
+        elif isinstance(one, SiteCorrelation):
+            mistake = examine_over_sites(one, streams.found, sites)
+            over_sites += [one] if mistake is None else []
         else:
             mistake = examine(one, streams.found)
             usable += [one] if mistake is None else []
         broken += [] if mistake is None else [mistake]
-    return Catalog(streams.found, tuple(usable), (*errors, *broken), tuple(broken), tuple(documents))
+    return Catalog(
+        streams.found, tuple(usable), (*errors, *broken), tuple(broken), tuple(documents), tuple(over_sites), sites
+    )  # fmt: skip
+
+
+def _with_roots(sites: DeclaredSites, home: Path) -> DeclaredSites:
+    """Folders of sites are relative to the home, as all others are."""
+    found = [one if "://" in one.root else replace(one, root=str(home / one.root)) for one in sites.found]
+    return replace(sites, found=tuple(found))
+
+
+def _at_known_sites(streams: Declared[LoggedStream], sites: DeclaredSites) -> Declared[LoggedStream]:
+    """Streams whose site is declared; the others are mistakes."""
+    found, errors = list[LoggedStream](), list(streams.errors)
+    for one in streams.found:
+        if one.site is None or one.site in sites.names:
+            found.append(one)
+        elif one.file is not None:
+            listed = ", ".join(sites.names) or "none"
+            sentence = f"site {one.site!r} is not declared; there are {listed} in sites.toml"
+            errors += located(one.file, one.file.read_text("utf-8"), [Mistake(("site",), sentence)])
+    return Declared(tuple(found), tuple(errors))
 
 
 def _taken_landings(streams: Iterable[LoggedStream], pipelines: Iterable[Pipeline]) -> Iterable[PipelineFileError]:
@@ -118,6 +169,34 @@ def examine_documents(declared: DocumentCorrelation, streams: Iterable[LoggedStr
     what = "has declared fields; write SQL over it" if declared.stream in over else "is not declared"
     sentence = f"stream {declared.stream!r} {what}; streams of documents are {', '.join(usable) or 'none'}"
     return _at(declared, ("documents", "stream"), sentence)
+
+
+def examine_over_sites(
+    declared: SiteCorrelation, streams: Iterable[LoggedStream], sites: DeclaredSites
+) -> PipelineFileError | None:
+    """What is wrong with a correlation over sites; None when it can be planned."""
+    try:
+        _check_results(site_query(declared, tuple(streams), sites.found).sql)
+    except ExpressionRefused as error:
+        return _at(declared, ("sql",), _reason(error), error.line)
+    except Refusal as refusal:
+        return _at(declared, refusal.mistake.path, refusal.mistake.sentence)
+    except (WindowNotPositive, UnknownName) as error:
+        return _at(declared, ("sites",), str(error))
+    except TerminalError as error:
+        return _at(declared, ("sql",), str(error))
+    return None
+
+
+def unreachable_sites(sites: DeclaredSites) -> tuple[PipelineFileError, ...]:
+    """Sites whose root cannot be read now: what `check` tells, and what a site that is away is not refused for."""
+    errors = []
+    for one in sites.found:
+        try:
+            SiteFolder(Site(one.name, one.root)).reach()
+        except RootNotReachable as error:
+            errors.append(sites.mistake(one.name, str(error)))
+    return tuple(errors)
 
 
 def _reason(error: ExpressionRefused) -> str:

@@ -25,6 +25,7 @@ from etl.correlate.query import Query
 from etl.ingest.render import as_json
 from etl.pipeline.wire import Message
 from etl.streams import wire
+from etl.streams.adhoc.late import announce
 from etl.streams.declared import compiled
 from etl.streams.documents.assign import assign_all
 from etl.streams.documents.reading import DocumentReading, reading
@@ -47,6 +48,7 @@ def dispatch(plan: BatchPlan, reader: int) -> Iterator[Message]:
         number = stream.segments[reader]
         segment = write_segment(plan.places.store, stream.name, number, rows, stream.declared.event_time)
         yield wire.told("segment", asdict(segment))
+        yield from announce(plan, stream, reader, segment, rows)
         count = np.arange(rows.num_rows)
         arrivals = Arrivals(rows, references(number, count), places(reader, len(count), clock))
         clock += len(count)

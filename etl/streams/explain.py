@@ -14,6 +14,9 @@ from etl.streams.declared import Catalog, compiled
 from etl.streams.documents.explain import document_standing, explain_documents
 from etl.streams.ledger import Known, StreamLedger
 from etl.streams.moments import moment
+from etl.streams.plan import Places
+from etl.streams.sites.explain import explain_sites, site_standing
+from etl.streams.sites.ledger import SiteLedger
 
 _MEASURED_OVER = 20  # batches
 
@@ -39,6 +42,7 @@ def status(catalog: Catalog, ledger: StreamLedger) -> dict[str, Any]:
     for one in catalog.streams:
         own = [segment for segment in segments if segment.stream == one.name]
         streams[one.name] = {
+            "used": one.name in catalog.used,
             "segments": len(own),
             "rows": sum(segment.rows for segment in own),
             "bytes": sum(segment.bytes for segment in own),
@@ -47,6 +51,8 @@ def status(catalog: Catalog, ledger: StreamLedger) -> dict[str, Any]:
     correlations = {one.name: _standing(one, known.get(one.name)) for one in catalog.correlations}
     documents = ledger.known_documents()
     correlations |= {one.name: document_standing(one, documents.get(one.name)) for one in catalog.documents}
+    over_sites = SiteLedger(ledger.connection)
+    correlations |= {one.name: site_standing(one, over_sites) for one in catalog.over_sites}
     return {
         "last_batch": None if last is None else {"batch": last.batch, "state": last.state},
         "streams": streams,
@@ -69,8 +75,11 @@ def _standing(declared: Correlation, known: Known | None) -> dict[str, Any]:
     }
 
 
-def explain(catalog: Catalog, name: str, ledger: StreamLedger) -> dict[str, Any]:
+def explain(catalog: Catalog, name: str, ledger: StreamLedger, places: Places) -> dict[str, Any]:
     """The plan of one correlation, its expected and its measured cost."""
+    over_sites = next((one for one in catalog.over_sites if one.name == name), None)
+    if over_sites is not None:
+        return explain_sites(over_sites, catalog, SiteLedger(ledger.connection), places)
     declared = next((one for one in catalog.correlations if one.name == name), None)
     over_documents = next((one for one in catalog.documents if one.name == name), None)
     if over_documents is not None:

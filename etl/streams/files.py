@@ -2,6 +2,8 @@
 
     content │ crc32 of name and content │ magic │ length          the seal is the last 24 bytes
 
+A store may keep some folders under other roots: the segments of a stream that belongs to a site.
+
 A name is used for one content only, so a copy by name is always right: files on a remote store are copied to a local
 folder once and mapped from there, files on a local disk are mapped where they are. A file is put in place by rename,
 whole and synced. Its seal is checked when a process first opens it, and again when anybody has touched it since; a
@@ -48,10 +50,14 @@ class FileDamaged(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class FileStore:
-    """Sealed files under a root: a folder, or a URL that fsspec knows. `cache` is where remote files are copied to."""
+    """Sealed files under a root: a folder, or a URL that fsspec knows. `cache` is where remote files are copied to.
+
+    `elsewhere` are folders (with a slash at the end) and the roots that they are under instead.
+    """
 
     root: str
     cache: Path
+    elsewhere: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -59,6 +65,8 @@ class FileStore:
 
     def write(self, name: str, content: pa.Buffer) -> int:
         """Put a file in place; gives its size. The same name again must mean the same content."""
+        if (other := self._kept_at(name)) is not None:
+            return other.write(name, content)
         seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
         if self.is_local:
             write_durably(Path(self.root) / name, content, seal)
@@ -71,10 +79,13 @@ class FileStore:
 
     def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
         """What is in a file, mapped and found whole. It stays open for later batches of this process."""
-        return _OPEN.get(self, name, parse)
+        return _OPEN.get(self._kept_at(name) or self, name, parse)
 
     def names(self, folder: str) -> Iterator[tuple[str, float]]:
-        """The files under a folder, with the time each was written."""
+        """The files under a folder, with the time each was written; none of a root that is away."""
+        for inside, root in self.elsewhere:
+            if inside.startswith(f"{folder}/"):
+                yield from FileStore(root, self.cache).names(inside.rstrip("/"))
         system, root = self._remote()
         if not system.exists(f"{root}/{folder}"):
             return
@@ -83,6 +94,8 @@ class FileStore:
 
     def remove(self, name: str) -> int:
         """Remove a file that may be gone already; gives the bytes that are free now."""
+        if (other := self._kept_at(name)) is not None:
+            return other.remove(name)
         system, root = self._remote()
         path = f"{root}/{name}"
         (self.cache / name).unlink(missing_ok=True)
@@ -91,6 +104,13 @@ class FileStore:
         size = int(system.size(path) or 0)
         system.rm_file(path)
         return size
+
+    def _kept_at(self, name: str) -> FileStore | None:
+        """The store of another root that a file is in; None: it is in this one."""
+        for folder, root in self.elsewhere:
+            if name.startswith(folder):
+                return FileStore(root, self.cache)
+        return None
 
     def _remote(self) -> tuple[Any, str]:
         import fsspec  # type: ignore[import-untyped]

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.landing import Slice, SliceReader
+from etl.adapters.landing import Slice, SliceReader, is_release
 from etl.columnar.labels import unlabelled
 from etl.contract.correlation import Correlation, LoggedStream
 from etl.correlate.biclique.choose import Lanes
 from etl.correlate.biclique.pipeline import Arrivals, arrive, prepared, right_columns
 from etl.correlate.model import FIRST, Side, places, references
 from etl.correlate.query import JoinStep, Query
+from etl.pipeline.line_choice import ALL_LINES, LineChoice
 from etl.pipeline.read import slice_events
 from etl.streams.declared import Catalog
 from etl.streams.plan import CorrelationState, RoutingNote
@@ -27,10 +28,15 @@ _FEWEST_KEYS = 256  # a smaller sample would tell chance for skew
 
 
 def first_state(
-    declared: Correlation, query: Query, catalog: Catalog, slices: Mapping[str, list[Slice]], batch: int
+    declared: Correlation,
+    query: Query,
+    catalog: Catalog,
+    slices: Mapping[str, list[Slice]],
+    batch: int,
+    lines: LineChoice = ALL_LINES,
 ) -> CorrelationState:
     """Routers for every step; nothing stored yet."""
-    sample = _Sample(query, catalog, slices) if declared.routing == "auto" else None
+    sample = _Sample(query, catalog, slices, lines) if declared.routing == "auto" else None
     choices = [
         first_choice(
             declared,
@@ -47,8 +53,8 @@ def first_state(
 class _Sample:
     """Keys of the first tuples of every source."""
 
-    def __init__(self, query: Query, catalog: Catalog, slices: Mapping[str, list[Slice]]) -> None:
-        self._query, self._catalog, self._slices = query, catalog, slices
+    def __init__(self, query: Query, catalog: Catalog, slices: Mapping[str, list[Slice]], lines: LineChoice) -> None:
+        self._query, self._catalog, self._slices, self._lines = query, catalog, slices, lines
         self._read: dict[str, pa.RecordBatch] = {}
 
     def lanes(self, step: JoinStep, side: Side) -> Lanes | None:
@@ -69,18 +75,18 @@ class _Sample:
     def _rows(self, stream: str) -> pa.RecordBatch:
         if stream not in self._read:
             declared = self._catalog.stream(stream)
-            self._read[stream] = _first_rows(declared, self._slices.get(stream, []))
+            self._read[stream] = _first_rows(declared, self._slices.get(stream, []), self._lines)
         return self._read[stream]
 
 
-def _first_rows(declared: LoggedStream, slices: list[Slice]) -> pa.RecordBatch:
+def _first_rows(declared: LoggedStream, slices: list[Slice], lines: LineChoice) -> pa.RecordBatch:
     fields = pa.schema([one.with_nullable(True) for one in declared.schema])
     found = []
     source = declared.stream.source
-    for one in slices[:1]:
+    for one in [one for one in slices if not is_release(one.file.name)][:1]:
         whole = source.format == "parquet"
         part = one if whole else Slice(one.ordinal, one.file, one.first, min(one.last, one.first + _SAMPLE_BYTES))
-        for events in slice_events(declared.stream, part, SliceReader(source.landing, part)):
+        for events in slice_events(declared.stream, part, SliceReader(source.landing, part), lines):
             clean = pa.array(unlabelled(events.reasons))  # the last line may be cut
             found.append(events.batch.select(fields.names).filter(clean))
     batches = pa.Table.from_batches(found, fields).combine_chunks().to_batches()

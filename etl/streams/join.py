@@ -28,6 +28,7 @@ from etl.correlate.runs import Run
 from etl.correlate.state import ChainConfig, ChainedIndex
 from etl.pipeline.wire import Message
 from etl.streams import wire
+from etl.streams.adhoc.join import join_queries
 from etl.streams.declared import compiled
 from etl.streams.documents.join import join_documents
 from etl.streams.log import SegmentRows
@@ -46,7 +47,11 @@ def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) ->
     """All units of one task at one stage."""
     work: dict[tuple[int, int, Side], Given] = {}
     documents: list[Message] = []
+    segments: list[Message] = []
     for message in messages:
+        if message.kind == "segments":
+            segments.append(message)
+            continue
         if message.kind == "documents":
             documents.append(message)
             continue
@@ -66,6 +71,7 @@ def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) ->
     for index, units in by_correlation.items():
         yield from _Stage(plan, index, stage, task).run(units)
     yield from join_documents(plan, task, documents)
+    yield from join_queries(plan, task, segments)
 
 
 class _Stage:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from etl.adapters.ledger import Ledger, Writer
 from etl.adapters.postgres.statements import Statements
 from etl.errors import TerminalError
 from etl.model import BatchState
+from etl.streams.adhoc.registry import EvolvedQueries, QueryRegistry
 from etl.streams.decision import Decision, Evolved
 from etl.streams.documents.evolve import EvolvedDocuments
 from etl.streams.documents.state import KIND as DOCUMENTS
@@ -148,6 +149,17 @@ class StreamLedger(Statements):
         rows = self._all("select stream, number, rows, bytes, earliest, latest from etl.segment order by number")
         return [Segment(**row) for row in rows]
 
+    def segments_by_batch(self, since: int) -> dict[int, list[Segment]]:
+        """The segments that count, by the batch that brought them, from a batch on."""
+        found: dict[int, list[Segment]] = {}
+        for row in self._all(
+            "select stream, number, rows, bytes, earliest, latest, batch from etl.segment "
+            "where batch >= %(since)s order by batch, number",
+            {"since": since},
+        ):
+            found.setdefault(row.pop("batch"), []).append(Segment(**row))
+        return found
+
     def forget_segments(self, numbers: Sequence[int], epoch: int) -> None:
         """Segments that nothing looks at any more."""
         with self.transaction():
@@ -181,6 +193,13 @@ class StreamLedger(Statements):
             name = row["name"]
             yield name, row["declared"], row["since"], row["state"], tuple(runs.get(name, ()))
 
+    def snapshot(self) -> dict[str, dict[str, Any]]:
+        """Every correlation with its state and runs, as plain values."""
+        return {
+            name: {"declared": declared, "since": since, "state": state, "runs": [asdict(run) for run in runs]}
+            for name, declared, since, state, runs in self._known()
+        }
+
     def forget_correlation(self, name: str, epoch: int) -> None:
         """Let a correlation start anew: its state goes, its tables stay."""
         with self.transaction():
@@ -190,7 +209,13 @@ class StreamLedger(Statements):
     # ── the decision ───────────────────────────────────────────────────────────────────────────────────────────
 
     def decide(
-        self, batch: int, decided_at: datetime, decision: Decision, evolved: Mapping[str, AnyEvolved], epoch: int
+        self,
+        batch: int,
+        decided_at: datetime,
+        decision: Decision,
+        evolved: Mapping[str, AnyEvolved],
+        epoch: int,
+        queries: EvolvedQueries | None = None,
     ) -> None:
         """ONE commit: what became of a batch. Fails without effect when another writer has taken over.
 
@@ -208,6 +233,32 @@ class StreamLedger(Statements):
             self._execute("delete from etl.correlation where name <> all(%(names)s)", {"names": list(evolved)})
             for name, one in evolved.items():
                 self._evolve(name, one, batch)
+            if queries is not None:
+                QueryRegistry(self.connection).evolve(batch, decided_at, queries)
+
+    def restore(self, note: Mapping[str, Any], snapshot: Mapping[str, Mapping[str, Any]], epoch: int) -> None:
+        """Put back a batch that this ledger, restored from a backup, does not know; state is as of the newest one."""
+        batch, decision = note["batch"], Decision.from_json(note["decision"])
+        started_at, decided_at = (datetime.fromisoformat(note[name]) for name in ("started_at", "decided_at"))
+        evolved = {name: _from_snapshot(value) for name, value in snapshot.items()}
+        with self.transaction():  # half of it would be a batch that is decided once more
+            self.book.fix(batch, note["run_id"], started_at, [Slice.from_json(one) for one in note["slices"]])
+            self._execute("delete from etl.correlation")
+            self.decide(batch, decided_at, decision, evolved, epoch)
+
+    def skip_segment_numbers(self, last: int) -> None:
+        """Give out no number up to this one: files have them already."""
+        self._all(
+            "select setval('etl.segment_number', greatest(last_value, %(last)s)) from etl.segment_number",
+            {"last": last},
+        )
+
+    def replace_state(self, name: str, evolved: Evolved, epoch: int) -> None:
+        """Let other files of runs stand for those of a correlation; what is in them is the same."""
+        batch = self.last()
+        with self.transaction():
+            self.book.fence(epoch)
+            self._evolve(name, evolved, 0 if batch is None else batch.batch)
 
     def _evolve(self, name: str, one: AnyEvolved, batch: int) -> None:
         values = {"name": name, "declared": Json(one.declared), "since": one.state.since}
@@ -272,6 +323,15 @@ def ledger_of(writer: Writer) -> StreamLedger:
 
 def _named(one: Slice, stream: str) -> Slice:
     return replace(one, file=replace(one.file, name=stream.encode() + b"/" + one.file.name))
+
+
+def _from_snapshot(value: Mapping[str, Any]) -> AnyEvolved:
+    """A correlation with all its runs, as if one batch had added them."""
+    declared, since, state = value["declared"], value["since"], value["state"]
+    runs = tuple(StateRun(**run) for run in value["runs"])
+    if state.get("kind") == DOCUMENTS:
+        return EvolvedDocuments(declared, DocumentState.from_json(since, state, runs), runs, ())
+    return Evolved(declared, CorrelationState.from_json(since, state, runs), runs, ())
 
 
 def _record(row: Mapping[str, Any]) -> BatchRecord:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -37,6 +38,11 @@ class Segment:
 
 def segment_name(stream: str, number: int) -> str:
     return f"segments/{stream}/{number:010d}.arrow"
+
+
+def newest_number(store: FileStore) -> int:
+    """The highest number that a segment of any stream has; looks at every file."""
+    return max((int(Path(name).stem) for name, _ in store.names("segments")), default=0)
 
 
 def write_segment(store: FileStore, stream: str, number: int, rows: pa.RecordBatch, event_time: str) -> Segment:

@@ -19,11 +19,14 @@ from etl.contract.correlation import LoggedStream
 from etl.pipeline import retention
 from etl.pipeline.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables
 from etl.pipeline.retention import Removed
+from etl.streams.adhoc.upkeep import QueryUpkeep, query_tables, segments_of_queries
 from etl.streams.declared import compiled, streams_of
 from etl.streams.ledger import StreamInput
 from etl.streams.log import Segment
+from etl.streams.notes import Notes
 from etl.streams.plan import LATE, QUARANTINE, RESULTS
 from etl.streams.publishing import delta_log
+from etl.streams.sites import upkeep
 from etl.streams.state_files import StateRun
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ def maintain(run: MicroBatch, tables: Tables | None, keep: Keep, now: datetime) 
     named = {one.name for one in run.ledger.segments()}
     named |= {one.file for known in run.ledger.known().values() for one in known.state.runs}
     named |= {one.file for known in run.ledger.known_documents().values() for one in known.state.runs}
+    queries = QueryUpkeep(run, now)
+    named |= queries.files()
     freed = _remove_unnamed(run, named, expired, now, dry_run=keep.dry_run)
     result = {
         "dry_run": keep.dry_run,
@@ -52,8 +57,11 @@ def maintain(run: MicroBatch, tables: Tables | None, keep: Keep, now: datetime) 
         "parts": _remove_parts(run, now, dry_run=keep.dry_run),
         "optimized": list(_optimized(run, tables, dry_run=keep.dry_run)),
         "vacuumed": list(_vacuumed(run, tables, dry_run=keep.dry_run)),
+        "gone_from_sites": upkeep.remove_gone(run.sites, dry_run=keep.dry_run),
+        "site_batches_forgotten": upkeep.forget_history(run.sites, now - keep.history, dry_run=keep.dry_run),
         "archive": _remove_archive(run, now - keep.history, dry_run=keep.dry_run).files,
         "landed_again": sum(_archive(run, one).land_grown(now, dry_run=keep.dry_run) for one in run.catalog.streams),
+        "queries_forgotten": queries.forget(dry_run=keep.dry_run),
         "batches_forgotten": 0 if keep.dry_run else _forget_batches(run, now - keep.history),
     }
     run.progress(f"correlations: {len(expired)} segments expired, {freed.files} files of {freed.bytes:,} bytes removed")
@@ -77,7 +85,9 @@ def _expired_segments(run: MicroBatch) -> list[Segment]:
         return []
     known = run.ledger.known()
     needed = _needed_since(run, known)
-    return [one for one in run.ledger.segments() if one.latest < needed.get(one.stream, one.latest + 1)]
+    in_use = segments_of_queries(run) | upkeep.needed_segments(run.sites)
+    segments = [one for one in run.ledger.segments() if one.number not in in_use]
+    return [one for one in segments if one.latest < needed.get(one.stream, one.latest + 1)]
 
 
 def _needed_since(run: MicroBatch, known: dict[str, Known]) -> dict[str, int]:
@@ -111,7 +121,7 @@ def _remove_unnamed(
 
 
 def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
-    """Files of tables that no decision and no log names, and changes of groups that were loaded long ago."""
+    """Files of tables that no decision and no log names; notes and changes of groups that were loaded long ago."""
     if run.ledger.oldest_unloaded() is not None:
         return 0
     removed = 0
@@ -119,17 +129,20 @@ def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
         named = {uri.rpartition("/")[2] for uri in delta.table(table).file_uris()}
         parts = [path for path in delta.folder(table).glob("part-*.parquet") if path.name not in named]
         removed += _remove_old(parts, now, KEPT_FOR, dry_run=dry_run)
-    return removed + _remove_old(list(run.places.views.glob("*.arrow")), now, KEPT_FOR, dry_run=dry_run)
+    unneeded = [*run.places.views.glob("*.arrow"), *Notes(run.places.notes).paths()]
+    return removed + _remove_old(unneeded, now, KEPT_FOR, dry_run=dry_run)
 
 
 def _tables(run: MicroBatch) -> Iterator[tuple[DeltaLog, str]]:
     """The Delta tables that exist."""
-    tables = [(f"streams/{one.name}", QUARANTINE) for one in run.catalog.streams]
+    tables = [(f"streams/{one.name}", table) for one in run.catalog.streams for table in (QUARANTINE, LATE)]
     tables += [(f"correlations/{name}", table) for name in sorted(run.catalog.names) for table in (RESULTS, LATE)]
     for root, table in tables:
         delta = delta_log(run.places, root)
         if (delta.folder(table) / "_delta_log").exists():
             yield delta, table
+    for delta in query_tables(run):
+        yield delta, RESULTS
 
 
 def _optimized(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iterator[str]:

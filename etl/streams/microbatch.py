@@ -19,15 +19,21 @@ from typing import Protocol
 from etl.adapters import landing
 from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
+from etl.adapters.losses import LossBook
 from etl.contract.correlation import Correlation
 from etl.contract.documents import DocumentCorrelation
 from etl.correlate.query import Query
 from etl.errors import TerminalError
 from etl.model import LinesDoNotAddUp, Progress
+from etl.pipeline import isolate
+from etl.pipeline.line_choice import ALL_LINES, LineChoice
 from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, no_fault
-from etl.pipeline.wire import Message
-from etl.streams import decision as decisions
+from etl.pipeline.wire import Message, WorkerFailed
 from etl.streams import figures, publishing, settle
+from etl.streams.adhoc import evolve as queries
+from etl.streams.adhoc.planning import Planned, QueryPlanner
+from etl.streams.adhoc.registry import QueryRegistry
+from etl.streams.adhoc.state import EventClock
 from etl.streams.change import (
     declaration,
     document_declaration,
@@ -35,7 +41,7 @@ from etl.streams.change import (
     refuse_document_change,
     refuse_kind,
 )
-from etl.streams.decision import Decision, Evolved, Told
+from etl.streams.decision import Decision, Evolved, TableFile, Told
 from etl.streams.declared import Catalog, compiled, stages_of
 from etl.streams.documents.evolve import EvolvedDocuments, evolve_documents
 from etl.streams.documents.figures import of_documents, routing_name
@@ -45,6 +51,10 @@ from etl.streams.evolve import evolve
 from etl.streams.first_state import first_state
 from etl.streams.ledger import BatchRecord, Known, KnownDocuments, StreamLedger
 from etl.streams.plan import BatchPlan, CorrelationPlan, Places, StreamPlan, reader_of
+from etl.streams.rebuild import rebuild_damaged
+from etl.streams.sites.ledger import SiteLedger
+from etl.streams.sites.work import SiteWork
+from etl.streams.trial import BatchTrial
 
 _TASK_BYTES = 2 * 2**20  # of input, below which another task costs more than it saves
 _TRIES_WHILE_INPUT_CHANGES = 50
@@ -77,6 +87,13 @@ class MicroBatch:
     progress: Progress
     limits: Limits = field(default_factory=Limits)
     checkpoint: Checkpoint = no_fault
+    event_clock: EventClock = field(default_factory=EventClock)
+
+    @property
+    def sites(self) -> SiteWork:
+        """What is done at sites after a decision."""
+        ledger = SiteLedger(self.ledger.connection)
+        return SiteWork(self.catalog, self.places, ledger, self.progress, self.checkpoint)
 
     # ── 1. fix input ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,7 +119,11 @@ class MicroBatch:
         """What has landed and no batch has read, by stream; every stream has its share of a batch."""
         now, found, ordinal = self.clock(), dict[str, list[Slice]](), 0
         share = max(1, self.limits.batch_bytes // max(1, len(self.catalog.streams)))
+        away = self.sites.absent()
         for stream in self.catalog.streams:
+            if stream.site in away:
+                self.progress(f"stream {stream.name} waits in its landing folder: site {stream.site!r} is away")
+                continue
             source = stream.stream.source
             files = landing.scan(source.landing, source.format)
             consumed = self.ledger.consumed(stream.name, [file.name for file in files])
@@ -120,19 +141,27 @@ class MicroBatch:
         began = self.ledger.get(batch)
         if began.state != "reading":
             return began
+        try:
+            return self._decided(began)
+        except WorkerFailed:
+            if not rebuild_damaged(self, self.ledger.known()):
+                raise
+            return self._decided(began)
+
+    def _decided(self, began: BatchRecord) -> BatchRecord | None:
+        batch = began.batch
         known, documents = self._known(), self._known_documents()
         for _ in range(_TRIES_WHILE_INPUT_CHANGES):
             slices = self.ledger.slices(batch)
             if not any(slices.values()):
                 self.ledger.book.abandon(batch)
                 return None
-            plan = self._plan(began, slices, known, documents)
-            publishing.prepare(self, plan)
-            told = decisions.gather(plan, self.executor.run(plan))
-            if not told.changed:
-                self._commit(plan, told, documents)
+            trial = BatchTrial(self, began, slices, known, documents)
+            tried = isolate.survive(trial, LossBook(self.ledger.book, batch), self.progress)
+            if not tried.changed:
+                self._commit(tried.plan, tried.told, documents, tried.asked)
                 return self.ledger.get(batch)
-            self._leave_out(batch, slices, told.changed)
+            self._leave_out(batch, slices, tried.told.changed)
         raise InputRestless("correlations", tuple(one.file.label for many in slices.values() for one in many))
 
     def _known(self) -> dict[str, Known]:
@@ -145,6 +174,9 @@ class MicroBatch:
         for over in self.catalog.documents:
             if over.name in known:
                 refuse_kind(over.name, "SQL", "documents")
+        for at_sites in self.catalog.over_sites:
+            if at_sites.name in known:
+                refuse_kind(at_sites.name, "SQL", "sites")
         return known
 
     def _refuse_missing(self, known: Iterable[str]) -> None:
@@ -165,18 +197,23 @@ class MicroBatch:
         for other in self.catalog.correlations:
             if other.name in known:
                 refuse_kind(other.name, "documents", "SQL")
+        for at_sites in self.catalog.over_sites:
+            if at_sites.name in known:
+                refuse_kind(at_sites.name, "documents", "sites")
         return known
 
     def _query(self, declared: Correlation) -> Query:
         return compiled(declared, self.catalog.streams)
 
-    def _plan(
+    def plan(
         self,
         began: BatchRecord,
         slices: Mapping[str, list[Slice]],
         known: Mapping[str, Known],
         documents: Mapping[str, KnownDocuments],
+        lines: LineChoice = ALL_LINES,
     ) -> BatchPlan:
+        """One try at a batch: what it writes has names and numbers that no other try has."""
         size = sum(one.last - one.first for many in slices.values() for one in many)
         tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
         readers = max(1, min(tasks, sum(map(len, slices.values()))))
@@ -201,20 +238,34 @@ class MicroBatch:
                 )
                 for name, stream in declared.items()
             ),
-            correlations=tuple(self._correlation(one, began.batch, slices, known) for one in self.catalog.correlations),
+            correlations=tuple(
+                self._correlation(one, began.batch, slices, known, lines) for one in self.catalog.correlations
+            ),
             readers=readers,
             tasks=tasks,
             documents=tuple(
-                self._over_documents(one, began.batch, slices.get(one.stream, ()), documents.get(one.name))
+                self._over_documents(one, began.batch, slices.get(one.stream, ()), documents.get(one.name), lines)
                 for one in self.catalog.documents
             ),
+            lines=lines,
         )
 
+    def queries(self, plan: BatchPlan) -> Planned:
+        """The ad-hoc queries that are there now: who comes or goes does so for all tasks of this batch."""
+        registry = QueryRegistry(self.ledger.connection)
+        planner = QueryPlanner(registry, self.places.store, plan.declared_streams, self.event_clock)
+        return planner.plan(plan.batch, plan.attempt, self.clock(), plan.tasks)
+
     def _over_documents(
-        self, one: DocumentCorrelation, batch: int, slices: Sequence[Slice], known: KnownDocuments | None
+        self,
+        one: DocumentCorrelation,
+        batch: int,
+        slices: Sequence[Slice],
+        known: KnownDocuments | None,
+        lines: LineChoice,
     ) -> DocumentPlan:
         stream = self.catalog.stream(one.stream)
-        planner = Planner(self.places.store, batch)
+        planner = Planner(self.places.store, batch, lines)
         plan = planner.plan(one, None if known is None else known.state, stream, slices)
         if known is None:
             self.progress(f"{one.name} begins with batch {batch}: documents are routed by {routing_name(plan.state)}")
@@ -226,13 +277,18 @@ class MicroBatch:
         return dict(zip(reading, self.ledger.segment_numbers(len(reading)), strict=True)) if reading else {}
 
     def _correlation(
-        self, one: Correlation, batch: int, slices: Mapping[str, list[Slice]], known: Mapping[str, Known]
+        self,
+        one: Correlation,
+        batch: int,
+        slices: Mapping[str, list[Slice]],
+        known: Mapping[str, Known],
+        lines: LineChoice,
     ) -> CorrelationPlan:
         query = self._query(one)
         if one.name in known:
             state = known[one.name].state
         else:
-            state = first_state(one, query, self.catalog, slices, batch)
+            state = first_state(one, query, self.catalog, slices, batch, lines)
             self.progress(
                 f"{one.name} begins with batch {batch}: {', '.join(note.name for note in state.routing)} routing"
             )
@@ -245,7 +301,7 @@ class MicroBatch:
         self.ledger.book.exclude(batch, [one.ordinal for stream, one in every if (stream, one.file) in files])
         self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
 
-    def _commit(self, plan: BatchPlan, told: Told, known: Mapping[str, KnownDocuments]) -> None:
+    def _commit(self, plan: BatchPlan, told: Told, known: Mapping[str, KnownDocuments], asked: Planned) -> None:
         for stream, lines in told.lines.items():
             counts = told.streams[stream]
             if lines != counts["accepted"] + counts["quarantined"]:
@@ -253,6 +309,8 @@ class MicroBatch:
         evolved = {one.name: self._evolved(one, told, index) for index, one in enumerate(plan.correlations)}
         documents = {one.name: self._evolved_documents(plan.batch, one, told, known) for one in plan.documents}
         views = publishing.write_views(self, plan, told)
+        queries.write_aggregates(plan, asked, told.queries)
+        told.files += [TableFile(root, file) for root, file in queries.files_of(told.queries, asked)]
         decision = Decision(
             files=tuple(told.files),
             views=views,
@@ -264,9 +322,12 @@ class MicroBatch:
                 for index, one in enumerate(plan.correlations)
             }
             | {one.name: of_documents(one, told.of_documents(one.name), documents[one.name]) for one in plan.documents},
+            queries=queries.figures(asked, told.queries),
         )
+        streams = frozenset(one.name for one in plan.declared_streams if one.flattening is None)
+        left = queries.evolve_queries(plan.batch, asked, told.queries, told.segments, self.event_clock, streams)
         self.checkpoint("before the decision")
-        self.ledger.decide(plan.batch, self.clock(), decision, {**evolved, **documents}, self.writer.epoch)
+        self.ledger.decide(plan.batch, self.clock(), decision, {**evolved, **documents}, self.writer.epoch, left)
         self.checkpoint("after the decision")
 
     def _evolved(self, one: CorrelationPlan, told: Told, index: int) -> Evolved:

@@ -17,7 +17,9 @@ from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.biclique.scaling import ScalingState
 from etl.correlate.model import FIRST
 from etl.correlate.watermark import Watermark
+from etl.pipeline.line_choice import ALL_LINES, LineChoice
 from etl.settings import Settings
+from etl.streams.adhoc.plan import QueriesPlan
 from etl.streams.documents.state import DocumentPlan
 from etl.streams.files import FileStore
 from etl.streams.routers import router_from_json, router_json
@@ -44,15 +46,19 @@ class Places:
     streams: Path
     archive: Path
     views: Path  # changes of aggregates, on their way to Postgres
+    queries: Path  # a folder of a Delta table per ad-hoc query
+    notes: Path  # copies of decisions and of the newest state, beside the data they speak of
     store: FileStore
 
     @classmethod
-    def of(cls, settings: Settings) -> Places:
+    def of(cls, settings: Settings, elsewhere: tuple[tuple[str, str], ...] = ()) -> Places:
         root = settings.warehouse / "correlations"
         log = settings.stream_store or str(root / "_log")
         log = log if "://" in log else str(settings.home / log)
-        store = FileStore(log, settings.var / "stream-cache")
-        return cls(root, settings.warehouse / "streams", settings.archive / "streams", root / "_views", store)
+        store = FileStore(log, settings.var / "stream-cache", elsewhere)
+        streams, queries = settings.warehouse / "streams", settings.warehouse / "queries"
+        own = root / "_views", queries, root / "_decisions"
+        return cls(root, streams, settings.archive / "streams", *own, store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +159,8 @@ class BatchPlan:
     readers: int  # tasks that read: the dispatchers
     tasks: int  # tasks that units share
     documents: tuple[DocumentPlan, ...] = ()
+    queries: QueriesPlan | None = None  # ad-hoc queries; None: nobody asks for anything
+    lines: LineChoice = ALL_LINES  # all of them, unless tasks do not survive some
 
     @property
     def declared_streams(self) -> tuple[LoggedStream, ...]:
@@ -161,7 +169,8 @@ class BatchPlan:
     @property
     def stages(self) -> int:
         """How often tuples are shuffled."""
-        return max((*(one.stages for one in self.correlations), int(bool(self.documents))), default=0)
+        others = int(bool(self.documents) or self.queries is not None)
+        return max((*(one.stages for one in self.correlations), others), default=0)
 
     def share(self, stream: StreamPlan, reader: int) -> tuple[Slice, ...]:
         return tuple(one for one in stream.slices if reader_of(one, self.readers, stream.in_order) == reader)

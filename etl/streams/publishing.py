@@ -15,9 +15,11 @@ from etl.correlate import aggregate
 from etl.errors import TerminalError
 from etl.pipeline.process_state import process_state
 from etl.streams import views
+from etl.streams.adhoc.publish import ROOT, publish_queries
 from etl.streams.declared import compiled, result_schema
 from etl.streams.documents.results import results_schema
 from etl.streams.ledger import NAME, BatchRecord
+from etl.streams.notes import Notes
 from etl.streams.plan import LATE, LATE_SCHEMA, QUARANTINE, RESULTS, BatchPlan, Places
 
 if TYPE_CHECKING:
@@ -39,25 +41,29 @@ def prepare(run: MicroBatch, plan: BatchPlan) -> None:
         plan.declared_streams,
         tuple(one.declared for one in plan.correlations),
         tuple(one.declared for one in plan.documents),
+        plan.queries and plan.queries.streams,
     )
     if state.prepared.get(key) == (declared, None):
         return
     for stream in plan.streams:
-        delta_log(run.places, f"streams/{stream.name}").create(QUARANTINE, quarantine_schema())
+        delta = delta_log(run.places, f"streams/{stream.name}")
+        delta.create(QUARANTINE, quarantine_schema())
+        if plan.queries is not None and stream.name in plan.queries.streams:
+            delta.create(LATE, LATE_SCHEMA)
     for one in plan.correlations:
         query = compiled(one.declared, plan.declared_streams)
         delta = delta_log(run.places, f"correlations/{one.name}")
         delta.create(LATE, LATE_SCHEMA)
         if query.grouping is None:
             wanted = pa.schema(list(result_schema(query).items()))
-            _require_alike(one.name, delta, wanted)
+            require_alike(one.name, delta, wanted)
             delta.create(RESULTS, wanted)
         else:
             views.prepare(run.dsn, one.name, query.grouping)
     for over in plan.documents:
         delta, wanted = delta_log(run.places, f"correlations/{over.name}"), results_schema(over.declared)
         delta.create(LATE, LATE_SCHEMA)
-        _require_alike(over.name, delta, wanted)
+        require_alike(over.name, delta, wanted)
         delta.create(RESULTS, wanted)
     state.prepared[key] = (declared, None)
 
@@ -78,7 +84,7 @@ class ResultsTaken(TerminalError):
         )
 
 
-def _require_alike(name: str, delta: DeltaLog, wanted: pa.Schema) -> None:
+def require_alike(name: str, delta: DeltaLog, wanted: pa.Schema) -> None:
     """A correlation that was reset may return something else; its table holds what it returned before."""
     if not (delta.folder(RESULTS) / "_delta_log").exists():
         return
@@ -105,9 +111,17 @@ def write_views(run: MicroBatch, plan: BatchPlan, told: Told) -> dict[str, str]:
 
 
 def publish(run: MicroBatch, record: BatchRecord) -> None:
-    """Add the files to the Delta logs, then merge the aggregates and close the batch in one transaction."""
+    """Note the batch, add its files to the Delta logs, then merge aggregates and close it in one transaction."""
     decision, touched = record.decided, []
-    for (root, table), files in decision.by_table().items():
+    run.checkpoint("before the note")
+    Notes(run.places.notes).write(record, run.ledger)
+    run.checkpoint("after the note")
+    by_table = decision.by_table()
+    of_queries = {
+        root.removeprefix(ROOT): by_table.pop((root, t)) for root, t in list(by_table) if root.startswith(ROOT)
+    }
+    publish_queries(run, record, of_queries)
+    for (root, table), files in by_table.items():
         run.checkpoint(f"before {table} of {root} is published")
         delta_log(run.places, root).add(table, files, record.batch)
         run.checkpoint(f"after {table} of {root} is published")

@@ -16,7 +16,7 @@ from etl.contract.types import TIMESTAMP
 from etl.ingest.events import Events
 from etl.ingest.lines import Mask
 from etl.pipeline import wire as pipeline_wire
-from etl.pipeline.read import slice_events
+from etl.pipeline.read import events_of
 from etl.pipeline.rows import quarantine_rows
 from etl.pipeline.wire import Message
 from etl.streams import wire
@@ -47,12 +47,12 @@ class Reading:
     def read_slice(self, one: Slice, reader: SliceReader) -> int:
         """Take in one slice; gives its lines."""
         lines = 0
-        for events in slice_events(self._stream.declared.stream, one, reader):
+        for events, released_from in events_of(self._stream.declared.stream, one, reader, self._plan.lines):
             lines += len(events)
-            self.split(events, one)
+            self.split(events, one, released_from)
         return lines
 
-    def split(self, events: Events, one: Slice) -> Mask:
+    def split(self, events: Events, one: Slice, released_from: pa.Array) -> Mask:
         """Keep accepted events here and refused ones for the quarantine; gives which were accepted."""
         reasons = self._checks.add(events.batch, events.reasons)
         clean = unlabelled(reasons)
@@ -60,7 +60,9 @@ class Reading:
         self._accepted.append(events.batch.select(fields).filter(pa.array(clean)))
         if clean.all():
             return clean
-        refused, chosen = self._quarantined(events.filter(~clean), one), reasons.filter(pa.array(~clean))
+        dirty = pa.array(~clean)
+        refused, chosen = self._quarantined(events.filter(~clean), one), reasons.filter(dirty)
+        refused = refused.append_column(pipeline_wire.RELEASED_FROM, released_from.filter(dirty))
         self._reasons.update(name for names in chosen.to_pylist() for name in set(names))
         self._refused.append(refused.append_column(pipeline_wire.REASONS, chosen))
         return clean
@@ -76,7 +78,6 @@ class Reading:
             pipeline_wire.LINE: pa.array(events.line, pa.int64()),
             pipeline_wire.LANDED: pa.repeat(pa.scalar(landed_at, TIMESTAMP), n),
             pipeline_wire.WAITED_IN: pa.nulls(n, pa.string()),
-            pipeline_wire.RELEASED_FROM: pa.nulls(n, pa.string()),
         }
         return pa.table(columns)
 

@@ -1,6 +1,6 @@
 """The visible steps of a run of all correlations. Each takes the lock, does its part, and can be repeated at any time.
 
-    ingest ─▶ correlate ─▶ load ─▶ report
+    ingest ─▶ correlate ─▶ load ─▶ sites ─▶ report        sites: follow ─ work, at each of them ─ gather
 
 A run that finds a batch begun but not loaded goes on with that one: batches are loaded in the order they were decided.
 """
@@ -25,12 +25,16 @@ from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 from etl.streams import explain as explanation
 from etl.streams import maintenance
-from etl.streams.declared import Catalog, catalog
+from etl.streams.adhoc.state import EventClock
+from etl.streams.declared import Catalog, catalog, unreachable_sites
 from etl.streams.ledger import NAME, BatchRecord, StreamLedger, ledger_of
 from etl.streams.microbatch import Executor, MicroBatch
 from etl.streams.plan import Places
+from etl.streams.sites.explain import of_batch
+from etl.streams.sites.ledger import SiteLedger
+from etl.streams.sites.work import SiteWork
 
-CorrelationStep = Literal["micro_batch", "ingest", "correlate", "load", "report"]
+CorrelationStep = Literal["micro_batch", "streams", "ingest", "correlate", "load", "gather", "report"]
 
 
 def _now() -> datetime:
@@ -53,8 +57,10 @@ class CorrelationSteps:
 
     def run(self, step: CorrelationStep, run_id: str, batch: int | None, progress: Progress) -> dict[str, Any]:
         """Run one step by its name, or all that lead to the tables in one go."""
-        if step == "micro_batch":
-            return self.micro_batch(run_id, progress)
+        if step in ("micro_batch", "streams"):
+            return self.micro_batch(run_id, progress, at_sites=step == "micro_batch")
+        if step == "gather":
+            return self.gather(run_id, progress)
         if step == "ingest":
             return self.ingest(run_id, progress)
         if step == "report":
@@ -78,13 +84,46 @@ class CorrelationSteps:
         with self._writing(f"load {batch}", progress) as run:
             return summary(self._load(run, batch), run.ledger)
 
-    def micro_batch(self, run_id: str, progress: Progress) -> dict[str, Any]:
-        """One micro-batch from landing to tables, under one lock."""
+    def micro_batch(self, run_id: str, progress: Progress, *, at_sites: bool = True) -> dict[str, Any]:
+        """One micro-batch from landing to tables, under one lock; work at sites may be left to tasks of theirs."""
         with self._writing(run_id, progress) as run:
             record = self._ingest(run, run_id)
             record = None if record is None else self._correlate(run, record.batch)
             record = None if record is None else self._load(run, record.batch)
-            return summary(record, run.ledger)
+            waits = self._at_sites(run, work=at_sites)
+            return summary(record, run.ledger) | ({"sites_wait": waits} if run.catalog.over_sites else {})
+
+    def _at_sites(self, run: MicroBatch, *, work: bool) -> bool:
+        """Begin what was decided, and do it; gives whether something is left to do at sites."""
+        if not run.catalog.over_sites:
+            run.sites.forget_undeclared()
+            return False
+        sites = run.sites
+        sites.follow()
+        if work:
+            sites.work()
+            sites.gather()
+        return sites.unfinished()
+
+    def work_at(
+        self, site: str, progress: Progress, *, correlation: str | None = None, patience_s: float = 30.0
+    ) -> dict[str, Any]:
+        """All that is to be done at one site; waits so long for others that have to work before it.
+
+        Needs no lock but the site's own: everybody writes files of his own.
+        """
+        declared = self.catalog()
+        places = Places.of(self.settings, declared.segments_elsewhere())
+        with postgres.connect(self.dsn, autocommit=True) as connection:
+            work = SiteWork(declared, places, SiteLedger(connection), progress, self.checkpoint)
+            return work.work_until_done(site, correlation, patience_s)
+
+    def gather(self, run_id: str, progress: Progress) -> dict[str, Any]:
+        """What the tasks of sites have left over, and the results of finished batches into their tables."""
+        with self._writing(run_id, progress, patience_s=60.0) as run:
+            sites = run.sites
+            left = sites.work()
+            return {"gathered": sites.gather(), **left, "sites_wait": sites.unfinished()}
 
     def _ingest(self, run: MicroBatch, run_id: str) -> BatchRecord | None:
         began = time.monotonic()
@@ -136,11 +175,14 @@ class CorrelationSteps:
     def explain(self, name: str) -> dict[str, Any]:
         """The plan of one correlation: steps, routing, units, expected and measured cost."""
         with self._reading() as ledger:
-            return explanation.explain(self.catalog(), name, ledger)
+            declared = self.catalog()
+            places = Places.of(self.settings, declared.segments_elsewhere())
+            return explanation.explain(declared, name, ledger, places)
 
     def check(self) -> tuple[PipelineFileError, ...]:
-        """What is wrong with the files of streams and correlations."""
-        return self.catalog().errors
+        """What is wrong with the files of streams and correlations, and which sites cannot be reached."""
+        found = self.catalog()
+        return (*found.errors, *unreachable_sites(found.sites))
 
     def catalog(self) -> Catalog:
         return catalog(self.settings)
@@ -158,6 +200,7 @@ class CorrelationSteps:
             if run.ledger.oldest_unloaded() is not None:
                 raise TerminalError("a batch is open; run it to its end before a correlation is reset")
             run.ledger.forget_correlation(name, run.writer.epoch)
+            run.sites.ledger.remove(name)
             progress(f"{name} starts anew with the next batch")
 
     @contextmanager
@@ -166,14 +209,14 @@ class CorrelationSteps:
             yield StreamLedger(connection)
 
     @contextmanager
-    def _writing(self, holder: str, progress: Progress) -> Iterator[MicroBatch]:
+    def _writing(self, holder: str, progress: Progress, patience_s: float = 0.0) -> Iterator[MicroBatch]:
         declared = self.catalog()
         for error in declared.errors:
             progress(str(error))
-        with writing(self.settings, self.dsn, NAME, holder) as writer:
+        with writing(self.settings, self.dsn, NAME, holder, patience_s) as writer:
             yield MicroBatch(
                 catalog=declared,
-                places=Places.of(self.settings),
+                places=Places.of(self.settings, declared.segments_elsewhere()),
                 writer=writer,
                 ledger=ledger_of(writer),
                 dsn=self.dsn,
@@ -182,6 +225,7 @@ class CorrelationSteps:
                 progress=progress,
                 limits=Limits(batch_bytes=self.settings.batch_bytes),
                 checkpoint=self.checkpoint,
+                event_clock=EventClock.of(self.settings),
             )
 
 
@@ -201,7 +245,10 @@ def summary(record: BatchRecord | None, ledger: StreamLedger) -> dict[str, Any]:
         slices = [one for many in ledger.slices(record.batch).values() for one in many]
         files = {(one.file.name, one.file.inode) for one in slices}
         return {**told, "files": len(files), "bytes": sum(one.last - one.first for one in slices)}
-    return {**told, "streams": record.decision.streams, "correlations": record.decision.correlations}
+    decided = record.decision
+    told |= {"streams": decided.streams, "correlations": decided.correlations, "queries": decided.queries}
+    over_sites = of_batch(SiteLedger(ledger.connection), record.batch)
+    return told | ({"sites": over_sites} if over_sites else {})
 
 
 def sentence(record: BatchRecord) -> str:
@@ -210,4 +257,6 @@ def sentence(record: BatchRecord) -> str:
     accepted = sum(one["accepted"] for one in decided.streams.values())
     refused = sum(one["quarantined"] for one in decided.streams.values())
     pairs = ", ".join(f"{name} {one['pairs']}" for name, one in decided.correlations.items())
-    return f"{accepted} tuples, {refused} quarantined; pairs: {pairs or 'no correlation is declared'}"
+    asked = decided.queries.get("running", 0)
+    rows = f"; {sum(decided.queries['rows'].values())} rows of {asked} queries" if asked else ""
+    return f"{accepted} tuples, {refused} quarantined; pairs: {pairs or 'no correlation is declared'}{rows}"

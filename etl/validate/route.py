@@ -3,7 +3,8 @@
 shed ────────────────────────────▶ backlog      waits for a batch with more room
 every required master row found ─▶ accepted
 one is missing ──────────────────▶ backlog      waits for the master row
-  … for longer than the grace ───▶ quarantined  (reason unknown_<master>)
+  … for longer than the grace ─┬─▶ quarantined  (reason unknown_<master>)
+                               └─▶ accepted     with the unknown member, if that is declared
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Routes:
     quarantined: Flags
     shed: Flags
     missing: Mapping[str, Flags]  # by required master
+    unknown: Flags  # of the accepted, those that lack one
 
     def reasons(self, rows: npt.NDArray[np.int64]) -> pa.Array:
         """Why these rows wait or are refused: a list of names for each."""
@@ -37,14 +39,27 @@ class Routes:
         codes, spread = np.unique(code, return_inverse=True)
         return pa.array([self._names(int(one)) for one in codes], pa.list_(pa.string())).take(pa.array(spread))
 
+    @property
+    def lacking(self) -> pa.Array:
+        """For every row why it is unknown to a master, if it is accepted so; NULL for all others."""
+        if not self.unknown.any():
+            return pa.nulls(len(self.unknown), pa.list_(pa.string()))
+        at = np.cumsum(self.unknown) - 1
+        return self.reasons(np.flatnonzero(self.unknown)).take(pa.array(at, mask=~self.unknown))
+
     def _names(self, code: int) -> list[str]:
         absent = [f"unknown_{master}" for bit, master in enumerate(self.missing) if code >> bit & 1]
         return absent or [SHED]
 
 
-def route(found: Mapping[str, Flags], required: frozenset[str], shed: Flags, out_of_patience: Flags) -> Routes:
-    """Route candidates; `out_of_patience` marks those that have waited longer than the grace."""
+def route(
+    found: Mapping[str, Flags], required: frozenset[str], shed: Flags, out_of_patience: Flags, *, unknown: bool = False
+) -> Routes:
+    """Route candidates; `out_of_patience` marks those that have waited beyond the grace; `unknown`: accept those."""
     missing = {master: ~flags & ~shed for master, flags in found.items() if master in required}
     incomplete = np.logical_or.reduce([shed, *missing.values()])
     given_up = incomplete & out_of_patience & ~shed
-    return Routes(~incomplete, incomplete & ~given_up, given_up, shed, missing)
+    nobody = np.zeros_like(given_up)
+    if unknown:
+        return Routes(~incomplete | given_up, incomplete & ~given_up, nobody, shed, missing, given_up)
+    return Routes(~incomplete, incomplete & ~given_up, given_up, shed, missing, nobody)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from etl.report import folder
 from tests.support import reports as samples
+from tests.support.browser import chromium_path
 
 pytestmark = pytest.mark.browser
 
@@ -88,9 +88,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The system's Chromium."""
-    chromium = shutil.which("chromium")
-    if chromium is None:  # `bin/setup` installs it where it may; a developer without root still gets all other tests
-        pytest.skip("chromium is not installed; `apt-get install chromium` to run the browser tests")
+    chromium = chromium_path()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         yield browser

@@ -23,7 +23,7 @@ from etl.stack.stack import Stack
 
 pytestmark = pytest.mark.stack
 
-SOON_S = 120.0  # far beyond what it takes; a busy machine is no failure
+SOON_S = 60.0  # far beyond what it takes; a busy machine is no failure
 QUIET_S = 12.0  # the watcher asks every 5 s
 BATCH_BYTES = 5_000
 
@@ -210,6 +210,33 @@ def test_a_held_batch_shows_and_holds_the_line_until_it_is_released(plant: Plant
     run = plant.airflow.trigger("readings", {"release": held.batch})
     assert plant.airflow.wait("readings", run, timeout_s=SOON_S).state == "success"
     plant.until(lambda: plant.fact() == had + 2, "what came after is loaded too")
+
+
+def test_a_held_batch_is_rejected_by_a_person_in_airflow_and_the_line_goes_on(plant: Plant) -> None:
+    plant.until_quiet()
+    had, refused = plant.fact(), plant.totals()["quarantine"]
+    plant.land("hot-again.jsonl", reading(6_001, value=5_000))
+    plant.until(lambda: plant.runs()[0].state == "failed", "the run says that something is wrong")
+    with ledger.reading(plant.dsn, "readings") as book:
+        (held,) = book.unjudged()
+    plant.land("later.jsonl", reading(6_002))
+    run = f"readings-{held.batch}"
+    plant.until(lambda: bool(plant.airflow.required_actions("held", run)), "somebody is asked")
+    (asked,) = plant.airflow.required_actions("held", run)
+    assert asked["options"] == ["Release", "Reject"]
+    assert f"batch {held.batch} of readings" in asked["body"].replace("\\", "")
+
+    def refuse() -> bool:
+        """Answer as often as Airflow asks: it asks again when an answer comes before the asking process has ended."""
+        (asked,) = plant.airflow.required_actions("held", run)
+        waits = plant.airflow.task_states("held", run)["question"] == "awaiting_input"
+        if waits and asked["responded_at"] is None:
+            plant.airflow.respond("held", run, "question", "Reject", note="a broken sensor")
+        return plant.totals()["quarantine"] == refused + 1
+
+    plant.until(refuse, "it is refused")
+    plant.until(lambda: plant.fact() == had + 1, "what came after is loaded")
+    assert plant.airflow.wait("held", run, timeout_s=SOON_S).state == "success"
 
 
 def test_the_triggerer_may_be_killed_in_between(plant: Plant) -> None:

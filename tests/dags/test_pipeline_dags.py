@@ -46,10 +46,10 @@ sys.path.insert(0, "dags")
 import pipelines
 from airflow.sdk.exceptions import ParamValidationError
 
-for text in sys.argv[1:]:
+for text in sys.argv[2:]:
     params = pipelines.pipeline_orders.params
     try:
-        params["release"] = json.loads(text)
+        params[sys.argv[1]] = json.loads(text)
         params.validate()
         print(text, "taken")
     except ParamValidationError:
@@ -75,10 +75,11 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_every_declared_pipeline_is_a_dag_of_one_task_to_the_mart_and_a_report(shipped: dict[str, Any]) -> None:
     assert sorted(shipped["dags"]) == ["orders", "trips", "web_sessions"]
     for dag in shipped["dags"].values():
-        assert dag["tasks"] == {"micro_batch": ["report"], "report": []}
+        assert dag["tasks"] == {"micro_batch": ["ask_a_person", "report"], "report": [], "ask_a_person": []}
         assert (dag["catchup"], dag["retries"]) == (False, [4])
+        assert dag["rules"]["ask_a_person"] == "all_failed", "nobody is asked, and no task runs, when all is well"
         assert dag["at_a_time"]["micro_batch"] == 1
-        assert dag["params"] == ["release"], "a form for manual triggers"
+        assert dag["params"] == ["release", "tactic", "budget_mib", "deadline_s", "shedding"], "a form"
         assert dag["rules"]["report"] == "none_skipped", "a held batch has a report too"
 
 
@@ -125,5 +126,22 @@ def test_a_broken_file_is_a_dag_that_says_why_and_leaves_the_others_alone(tmp_pa
 
 def test_the_form_takes_a_batch_or_nothing(tmp_path: Path) -> None:
     given = ["null", "12", "0", "-3", "1.5", '"12"', '"x; drop table"', "[1]"]
-    said = ask(REFUSED, tmp_path, *given)
+    said = ask(REFUSED, tmp_path, "release", *given)
     assert said[-len(given) :] == [f"{text} {'taken' if text in ('null', '12') else 'refused'}" for text in given]
+
+
+@pytest.mark.parametrize(
+    ("field", "taken", "refused"),
+    [
+        ("tactic", ["null", '"auto"', '"meshjoin"'], ['"fast"', "1", '["auto"]']),
+        ("budget_mib", ["null", "64"], ["0", "-1", "1.5", '"64"', "9999999"]),
+        ("deadline_s", ["null", "30", "0.5"], ["0", "-1", '"30s"', "1e9"]),
+        ("shedding", ["null", '"keep"', '"none"'], ['"all"', "true"]),
+    ],
+)
+def test_the_form_asks_of_one_run_what_a_run_can_do(
+    tmp_path: Path, field: str, taken: list[str], refused: list[str]
+) -> None:
+    said = ask(REFUSED, tmp_path, field, *taken, *refused)
+    expected = [f"{text} taken" for text in taken] + [f"{text} refused" for text in refused]
+    assert said[-len(expected) :] == expected

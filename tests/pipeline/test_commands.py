@@ -8,9 +8,12 @@ import os
 import pytest
 from typer.testing import CliRunner, Result
 
+from etl.adapters.ledger import NotHeld
 from etl.cli import app
-from etl.errors import TerminalError
+from etl.errors import AuditFailed, TerminalError
+from etl.pipeline.held import ReasonMissing
 from etl.pipeline.prepare import UnknownPipeline
+from tests.pipeline.test_audit import STRICT
 from tests.support.site import Site, order
 
 
@@ -52,6 +55,33 @@ def test_an_audit_that_adds_up_succeeds_and_one_that_does_not_says_what_and_fail
     assert done.exit_code == 1
     (counted,) = json.loads(done.stdout[done.stdout.index("[\n") :])
     assert counted["faults"] == ["mart.orders has 0 rows, the fact table 1"]
+
+
+def test_what_waits_is_listed_by_what_it_waits_for_and_shown_event_by_event(told: Site) -> None:
+    (heap,) = json.loads(invoke("backlog", "list", "--json").stdout)
+    assert (heap["pipeline"], heap["waits_for"], heap["events"], heap["files"]) == ("orders", "master", 1, 1)
+    assert "1 events wait" in invoke("backlog", "list").stdout
+    (event,) = json.loads(invoke("backlog", "show", "orders", "--json").stdout)
+    assert (event["key"], event["reasons"], event["file"], event["line"]) == (["2"], ["unknown_customer"], "a.jsonl", 3)
+    assert "unknown_customer" in invoke("backlog", "show", "orders").stdout
+    assert isinstance(invoke("backlog", "show", "nothing").exception, UnknownPipeline)
+
+
+def test_a_held_batch_is_listed_and_decided_about_by_command(told: Site) -> None:
+    strict = told.redeclared(add=STRICT)
+    strict.land("b.jsonl", order(5))
+    with pytest.raises(AuditFailed):
+        strict.run()
+    (held,) = json.loads(invoke("held", "list", "--json").stdout)
+    assert (held["pipeline"], held["batch"], held["events"], held["others_wait"]) == ("orders", 2, 1, True)
+    assert [one["name"] for one in held["failed"]] == ["expect_column_max_to_be_between"]
+    assert "1 batches wait for a decision" in invoke("held", "list").stdout
+    assert isinstance(invoke("held", "reject", "orders", "2", "--note", " ").exception, ReasonMissing)
+    assert "batch 2 of orders is rejected" in invoke("held", "reject", "orders", "2", "--note", "wrong").stdout
+    again = json.loads(invoke("held", "release", "orders", "2", "--json").stdout)
+    assert again["decided_before"], "the first word stands"
+    assert isinstance(invoke("held", "release", "orders", "1").exception, NotHeld)
+    assert invoke("held", "list", "--json").stdout.strip() == "[]"
 
 
 @pytest.mark.usefixtures("told")

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from etl.adapters import postgres
 from etl.pipeline.recover import NoteMissing
+from tests.support.backups import Backups
 from tests.support.site import Ended, Site, order
 
 TABLES = ("fact", "quarantine", "backlog")
@@ -19,24 +19,15 @@ Backup = Callable[[Site], Callable[[], Site]]
 @pytest.fixture
 def backup(postgres_server: str) -> Iterator[Backup]:
     """Copies the database of a site; what it gives puts the site on that copy, as a restore does."""
-    made: list[str] = []
+    made = Backups(postgres_server)
 
     def copy(site: Site) -> Callable[[], Site]:
         site.close()
-        source = site.dsn.split("/")[3].split("?")[0]
-        name = f"{source}_backup_{len(made)}"
-        on(f"create database {name} template {source}")
-        made.append(name)
-        dsn = site.dsn.replace(f"/{source}?", f"/{name}?")
+        dsn = made.copy(site.dsn)
         return lambda: replace(site.restarted(), dsn=dsn, steps=replace(site.steps, dsn=dsn))
 
-    def on(command: str) -> None:
-        with postgres.connect(postgres_server, autocommit=True) as connection, connection.cursor() as cursor:
-            cursor.execute(command)
-
     yield copy
-    for name in made:
-        on(f"drop database {name} with (force)")
+    made.close()
 
 
 def land_and_run(site: Site, number: int) -> None:

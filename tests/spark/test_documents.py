@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from etl.settings import PROJECT
+from etl.spark.correlate import SparkCorrelations
 from etl.streams import microbatch
 from tests.spark.test_correlations import Killing
 from tests.support.document_site import DocumentSite, seconds
@@ -50,3 +56,61 @@ def test_pairs_of_documents_equal_the_nested_loop_when_a_worker_is_killed(
     assert site.pairs("links") == site.truth(past, window, lateness_s=5)
     assert site.pairs("links"), "documents meet"
     assert site.quarantine("logs").num_rows == 3
+
+
+MANY = 100_000
+_KILLED_DRIVER = """
+import os, signal, sys
+from functools import partial
+from pathlib import Path
+from etl.spark.correlate import SparkCorrelations
+from etl.spark.session import spark_session
+from etl.streams.in_process import InProcess
+from tests.support.document_site import DocumentSite
+from tests.support.stream_site import StreamSite
+
+class Deadly(SparkCorrelations):
+    def tasks(self, work):
+        return partial(_kills, os.getpid(), work)
+
+def _kills(driver, work, batches):
+    for batch in work(batches):
+        if work.func.__name__ == "_join":
+            os.kill(driver, signal.SIGKILL)
+        yield batch
+
+if __name__ == "__main__":
+    home, dsn = Path(sys.argv[1]), sys.argv[2]
+    own = StreamSite.under(home, dsn, InProcess()).settings
+    with spark_session(own) as spark:
+        DocumentSite.under(home, dsn, Deadly(spark)).run()
+"""
+
+
+def couples() -> list[dict[str, Any]]:
+    """Every other document shares a ticket with the one before; every fifth couple conflicts in its host."""
+    return [
+        {"n": {"id": i}, "time": seconds(i / MANY), "ticket": i // 2, **({"host": i} if i // 2 % 5 == 0 else {})}
+        for i in range(MANY)
+    ]
+
+
+def test_a_driver_killed_in_the_middle_of_100_000_documents_is_followed_by_another_and_every_pair_is_there_once(
+    tmp_path: Path, database: str, spark: SparkSession
+) -> None:
+    site = DocumentSite.under(tmp_path, database, SparkCorrelations(spark))
+    site.declare("links", documents={"stream": "logs", "window": "1 hour", "partitions": 4})
+    rows = couples()
+    site.land("a", rows[: MANY // 2])
+    site.land("b", rows[MANY // 2 :])
+    script = tmp_path / "killed.py"
+    script.write_text(_KILLED_DRIVER)
+    command = [sys.executable, str(script), str(tmp_path), database]
+    done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, timeout=300)
+    assert done.returncode == -signal.SIGKILL
+    assert site.steps.report(None)["state"] == "reading", "it was killed in the middle"
+    while site.run()["batch"] is not None:
+        pass
+    found = site.pairs("links")
+    assert set(found) == {(i, i + 1) for i in range(0, MANY, 2) if i // 2 % 5}
+    assert set(found.values()) == {1}

@@ -151,6 +151,22 @@ def test_an_attribute_that_joins_everything_is_reported(site: DocumentSite) -> N
     assert site.run()["correlations"]["links"]["documents"]["constants"] == ["version"]
 
 
+def test_an_attribute_that_joins_everything_is_left_out_by_setting(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "constants": "leave_out"})
+    rows = [{"time": seconds(i / 10), "version": 3, "ticket": i // 2, "n": {"id": i}} for i in range(200)]
+    site.land("a", rows[:150])
+    told = site.run()["correlations"]["links"]["documents"]
+    assert (told["constants"], told["left_out"]) == ([], ["version"])
+    site.land("b", [*rows[150:], {**rows[0], "version": 4, "n": {"id": 200}}])
+    site.run()
+    expected = [(i, i + 1) for i in range(0, 200, 2)] + [(0, 200), (1, 200)]
+    assert sorted(site.pairs("links")) == sorted(expected), "it stays left out, whatever its value"
+    site.declare("links", documents={"stream": "logs", "window": "1 minute"})
+    site.land("c", rows[:1])
+    with pytest.raises(CorrelationChanged, match="cannot change constants from 'leave_out' to 'keep'"):
+        site.run()
+
+
 def test_a_window_that_does_not_fit_a_joiner_is_a_sentence_and_a_larger_budget_goes_on(site: DocumentSite) -> None:
     small = {"stream": "logs", "window": "1 minute", "partitions": 1, "budget": "2KiB"}
     site.declare("links", documents=small)

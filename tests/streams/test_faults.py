@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import pytest
 
 from etl.pipeline.wire import WorkerFailed
 from etl.settings import PROJECT
+from etl.streams.files import FileDamaged
 from etl.streams.in_process import InProcess
-from etl.streams.settle import TablesAhead
 from tests.support.correlate_histories import EPOCH
 from tests.support.stream_site import Ended, StreamSite
 
@@ -64,6 +65,8 @@ CHECKPOINTS = [
     "after input is fixed",
     "before the decision",
     "after the decision",
+    "before the note",
+    "after the note",
     "before late of correlations/pairs is published",
     "after late of correlations/pairs is published",
     "before results of correlations/pairs is published",
@@ -112,15 +115,8 @@ def test_a_step_that_is_repeated_changes_nothing(tmp_path: Path, database: str) 
     check(site, 2)
 
 
-@pytest.mark.parametrize("what", ["segments", "state"])
-@pytest.mark.parametrize("damage", ["flipped", "cut", "gone", "exchanged"])
-def test_a_damaged_file_is_a_sentence_and_never_a_wrong_pair(
-    tmp_path: Path, database: str, what: str, damage: str
-) -> None:
-    site = make(tmp_path, database, routing="hash")
-    for batch in range(2):
-        land(site, batch)
-        site.run()
+def harm(site: StreamSite, what: str, damage: str) -> dict[Path, bytes]:
+    """Damage all files of a kind; gives what they held."""
     folder = site.settings.warehouse / "correlations" / "_log" / what
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     whole = {path: path.read_bytes() for path in files}
@@ -133,6 +129,19 @@ def test_a_damaged_file_is_a_sentence_and_never_a_wrong_pair(
             path.unlink()
         else:
             path.write_bytes(whole[files[files.index(path) - 1]])
+    return whole
+
+
+DAMAGES = ["flipped", "cut", "gone", "exchanged"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_segment_is_a_sentence_and_never_a_wrong_pair(tmp_path: Path, database: str, damage: str) -> None:
+    site = make(tmp_path, database, routing="hash")
+    for batch in range(2):
+        land(site, batch)
+        site.run()
+    whole = harm(site, "segments", damage)
     land(site, 2)
     with pytest.raises(WorkerFailed, match=r"nothing was decided: restore the file"):
         site.run()
@@ -142,15 +151,56 @@ def test_a_damaged_file_is_a_sentence_and_never_a_wrong_pair(
     check(site, 3)
 
 
-def test_a_ledger_that_is_older_than_the_tables_is_refused(tmp_path: Path, database: str) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_state_is_rebuilt_from_the_stream_log(tmp_path: Path, database: str, damage: str) -> None:
+    site = make(tmp_path, database)
+    for batch in range(3):
+        land(site, batch)
+        site.run()
+    harm(site, "state", damage)
+    for batch in range(3, 5):
+        land(site, batch)
+        assert site.run()["state"] == "loaded"
+    check(site, 5)
+
+
+def test_state_that_the_log_cannot_rebuild_is_a_sentence(tmp_path: Path, database: str) -> None:
     site = make(tmp_path, database)
     for batch in range(2):
         land(site, batch)
         site.run()
-    site.execute("delete from etl.batch where batch = 2")
+    state, segments = harm(site, "state", "cut"), harm(site, "segments", "gone")
     land(site, 2)
-    with pytest.raises(TablesAhead, match="restore Postgres and the warehouse from the same time"):
+    with pytest.raises(FileDamaged, match=r"is not there; nothing was decided"):
         site.run()
+    for path, content in {**state, **segments}.items():
+        path.write_bytes(content)
+    site.run()
+    check(site, 3)
+
+
+@pytest.mark.parametrize("within_s", [30, None])
+def test_state_of_joined_streams_is_rebuilt_too(tmp_path: Path, database: str, within_s: int | None) -> None:
+    sql = "select l.id as a, r.id as b, u.id as c from l join r on l.k = r.k join u on u.k = r.k and u.x >= r.x"
+    site = StreamSite.under(tmp_path, database, InProcess())
+    site.declare("three", sql, within=None if within_s is None else f"{within_s} seconds", lateness="5 seconds")
+    seen: dict[str, Rows] = {"l": [], "r": [], "u": []}
+    for batch in range(4):
+        for number, stream in enumerate(seen):
+            rows = [{"id": 10 * batch + i, "k": i % 2, "x": i * number, "t": at(15 * batch + i)} for i in range(6)]
+            site.land(stream, str(batch), rows)
+            seen[stream] += rows
+        if batch == 2:
+            harm(site, "state", "flipped")
+        assert site.run()["state"] == "loaded"
+    near = dt.timedelta(seconds=10**6 if within_s is None else within_s)
+    expected = Counter(
+        (a["id"], b["id"], c["id"])
+        for a, b, c in product(*seen.values())
+        if a["k"] == b["k"] == c["k"] and c["x"] >= b["x"]
+        and max(one["t"] for one in (a, b, c)) - min(one["t"] for one in (a, b, c)) <= near
+    )  # fmt: skip
+    assert Counter((row["a"], row["b"], row["c"]) for row in site.table("three").to_pylist()) == expected
 
 
 def test_tables_that_are_older_than_the_ledger_get_their_batches_again(tmp_path: Path, database: str) -> None:
@@ -170,6 +220,7 @@ def test_tables_that_are_older_than_the_ledger_get_their_batches_again(tmp_path:
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
+from etl.streams.files import FileDamaged
 from etl.streams.in_process import InProcess
 from tests.support.stream_site import StreamSite
 

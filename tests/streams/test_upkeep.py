@@ -85,6 +85,7 @@ def test_what_a_dry_run_finds_stays(tmp_path: Path, database: str) -> None:
 
 def test_a_correlation_that_missed_a_batch_starts_anew_when_its_file_is_back(tmp_path: Path, database: str) -> None:
     site = StreamSite.under(tmp_path, database, InProcess())
+    site.declare("other", SQL)  # it reads the streams meanwhile
     for batch in range(3):
         if batch != 1:
             site.declare("pairs", SQL)

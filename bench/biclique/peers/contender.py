@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from bench.biclique.peers.data import FIRST_TIMED_ID, Step
+from bench.biclique.peers.data import FILLS, FIRST_TIMED_ID, Step
 from bench.measured import progress
 
 _PRIME = (1 << 61) - 1
@@ -66,35 +66,39 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds of the fill and of every timed batch, and all pairs. No timed batch: too slow to be waited for."""
+    """Seconds of every step of the fill and of every timed batch, and all pairs.
 
-    fill_s: float
+    No timed batch: too slow to be waited for. Fewer steps of the fill than there are: it did not even get there.
+    """
+
+    fills: list[float]
     seconds: list[float]
     digest: Digest
+
+    @property
+    def filled(self) -> bool:
+        return len(self.fills) == FILLS
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Measured:
-        return cls(stored["fill_s"], stored["seconds"], Digest(**stored["digest"]))
+        return cls(stored["fills"], stored["seconds"], Digest(**stored["digest"]))
 
 
 def measure(name: str, contender: Contender, steps: list[Step], bound_s: float = 600.0) -> Measured:
     """The steps of a plan. What is not over within the bound is stopped; pairs are counted if all steps ran."""
-    fill_s, seconds, began = 0.0, [], time.monotonic()
+    fills, seconds, began = list[float](), list[float](), time.monotonic()
     for step in steps:
         start = time.perf_counter()
         if not _within(contender, step, began + bound_s - time.monotonic()):
             progress(f"peers  {name:14} {step.name}  stopped: all of it took longer than {bound_s:.0f} s")
-            return Measured(round(fill_s, 3), seconds, Digest())
+            return Measured(fills, seconds, Digest())
         spent = time.perf_counter() - start
-        if step.timed:
-            seconds.append(round(spent, 4))
-        else:
-            fill_s += spent
+        (seconds if step.timed else fills).append(round(spent, 4))
         progress(f"peers  {name:14} {step.name}  {spent:7.2f} s")
-    return Measured(round(fill_s, 3), seconds, Digest.of(contender.pairs()))
+    return Measured(fills, seconds, Digest.of(contender.pairs()))
 
 
 def _within(contender: Contender, step: Step, seconds: float) -> bool:

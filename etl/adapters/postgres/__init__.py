@@ -1,11 +1,11 @@
 """Postgres: connections, statements, COPY and migrations, for everything that stores or reads rows there.
 
 connection   connect, statement, identifier, place     migrations   migrate
-copy         copy_in, copy_out, arrow_types
+copy         copy_in, copy_file, copy_out, arrow_types      binary       write_values (kernels: import it where needed)
 """
 
-from etl.adapters.postgres.connection import Connection, Cursor, connect, identifier, place, statement
-from etl.adapters.postgres.copy import arrow_types, copy_file, copy_in, copy_out, write_copy
+from etl.adapters.postgres.connection import Connection, Cursor, connect, identifier, place, statement, with_keepalives
+from etl.adapters.postgres.copy import arrow_types, copy_file, copy_in, copy_out
 from etl.adapters.postgres.migrations import migrate
 
 __all__ = [
@@ -20,5 +20,5 @@ __all__ = [
     "migrate",
     "place",
     "statement",
-    "write_copy",
+    "with_keepalives",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import psycopg2.extensions
@@ -33,20 +34,56 @@ def identifier(dotted: str) -> sql.Identifier:
     return sql.Identifier(*dotted.split("."))
 
 
+NOTICED: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""Parameters of libpq by which a host that is gone is noticed within half a minute."""
+_LOCK_TIMEOUT = "set lock_timeout = '30s'"
+
+
+def with_keepalives(dsn: str) -> str:
+    """The same server, for drivers that take a DSN only."""
+    given = psycopg2.extensions.parse_dsn(dsn)
+    return psycopg2.extensions.make_dsn(dsn, **{name: value for name, value in NOTICED.items() if name not in given})
+
+
 @contextmanager
-def connect(dsn: str, *, autocommit: bool = False) -> Iterator[Connection]:
-    """A connection that is closed at the end; what was not committed is rolled back."""
+def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> Iterator[Connection]:
+    """A connection that is closed at the end; what was not committed is rolled back.
+
+    Nobody waits for ever: not for a host that is gone, nor for a lock. `name` is what the server calls the session.
+    """
     try:
-        connection = psycopg2.connect(dsn, connect_timeout=10, application_name="frontstage")
+        connection = psycopg2.connect(dsn, application_name=name, **NOTICED)
     except psycopg2.ProgrammingError:
         raise PostgresUnavailable(_UNREADABLE, "its text is malformed") from None
     except psycopg2.OperationalError as error:
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from None
     try:
-        connection.autocommit = autocommit
-        yield connection
+        connection.autocommit = True
+        with _lost(dsn):
+            with connection.cursor() as cursor:
+                cursor.execute(_LOCK_TIMEOUT)
+            connection.autocommit = autocommit
+            yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def _lost(dsn: str) -> Iterator[None]:
+    """A server that goes away, or a lock that is not given, is a sentence of ours: both are worth another try."""
+    try:
+        yield
+    except psycopg2.OperationalError as error:
+        raise PostgresUnavailable(place(dsn), reason(error, dsn)) from error
+    except psycopg2.InterfaceError as error:  # a statement on a connection that was lost before
+        raise PostgresUnavailable(place(dsn), "the connection was lost") from error
 
 
 def place(dsn: str) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.csv
 from psycopg2 import sql
 
 from etl.adapters.postgres.connection import Connection, identifier
+
+BINARY: Final = b"PGCOPY\n\xff\r\n\0"
+"""What COPY's binary format begins with."""
 
 
 def arrow_types(connection: Connection, table: str, columns: Sequence[str]) -> pa.Schema:
@@ -49,16 +52,22 @@ def copy_out(connection: Connection, query: sql.Composable, schema: pa.Schema) -
     ).cast(schema)
 
 
-def write_copy(rows: pa.Table, sink: BinaryIO | str) -> None:
-    """Write Arrow rows as the text that `copy_file` reads: the first line names the columns."""
+def write_text(rows: pa.Table, sink: BinaryIO) -> None:
+    """Write rows for `copy_file` as text, which Postgres converts to whatever type a column has."""
     pyarrow.csv.write_csv(_as_text(rows), sink)
 
 
 def copy_file(connection: Connection, table: str, source: BinaryIO) -> int:
-    """Append rows that `write_copy` wrote; gives how many. The table may have other columns too. The caller commits."""
+    """Append rows whose first line names their columns; gives how many. The table may have others. The caller commits.
+
+    `source`: text as `write_text` writes it, or values as `binary.write_values` does.
+    """
     (columns,) = csv.reader([source.readline().decode()])
-    target = sql.SQL("copy {} ({}) from stdin (format csv)").format(
-        identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+    body = source.tell()
+    form = "binary" if source.read(len(BINARY)) == BINARY else "csv"
+    source.seek(body)
+    target = sql.SQL("copy {} ({}) from stdin (format {})").format(
+        identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns)), sql.SQL(form)
     )
     with connection.cursor() as cursor:
         cursor.copy_expert(target, source, 1 << 20)
@@ -68,7 +77,7 @@ def copy_file(connection: Connection, table: str, source: BinaryIO) -> int:
 def copy_in(connection: Connection, table: str, rows: pa.Table) -> int:
     """Append Arrow rows to a table through COPY; the caller commits."""
     buffer = io.BytesIO()
-    write_copy(rows, buffer)
+    write_text(rows, buffer)
     buffer.seek(0)
     copy_file(connection, table, buffer)
     return int(rows.num_rows)

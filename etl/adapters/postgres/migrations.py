@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg2
 
-from etl.adapters.postgres.connection import place, reason
+from etl.adapters.postgres.connection import NOTICED, place, reason
 from etl.errors import PostgresUnavailable
 
 _MIGRATIONS = Path(__file__).resolve().parents[3] / "warehouse" / "migrations"
@@ -21,9 +21,7 @@ def migrate(dsn: str) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
-    engine = sqlalchemy.create_engine(
-        "postgresql+psycopg2://", creator=lambda: psycopg2.connect(dsn, connect_timeout=10)
-    )
+    engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: psycopg2.connect(dsn, **NOTICED))
     try:
         with engine.begin() as connection:
             connection.execute(sqlalchemy.text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})

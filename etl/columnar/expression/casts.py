@@ -52,7 +52,7 @@ def conversion(given: pa.DataType, wanted: pa.DataType, timezone: str) -> Conver
 
 
 def _each(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Arrow's cast, NULL where it fails."""
+    """Arrow's cast, NULL where it fails: halves are tried until the values that fail stand alone."""
     try:
         return array.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +62,10 @@ def constants(documents: Documents, presence: float = 1.0) -> list[CommonPair]:
     return [pair for pair in common_pairs(documents, held) if pair.presence >= presence]
 
 
-def without_constants(documents: Documents, presence: float = 1.0) -> Documents:
-    """The documents without the attributes of `constants`."""
-    codes = [documents.dictionary.known_attribute(pair.path) for pair in constants(documents, presence)]
+def without(documents: Documents, paths: Collection[str]) -> Documents:
+    """The documents without some attributes."""
+    if not paths:
+        return documents
+    known = documents.dictionary.attributes
+    codes = [code for code, path in enumerate(known) if path in set(paths)]
     return documents.without(np.array(codes, np.int32))

@@ -31,20 +31,23 @@ def explain(
     measured: Measured | None = None,
     attributes: Iterable[str] = (),
     heads: Measured | None = None,
+    destination: str | None = None,
 ) -> str:
     """The plan as a tree. `measured` are bytes per second by shipment, `attributes` the names of the attributes.
 
     `heads` are bytes per second that the files of a shipment take besides their tuples; they count as expected.
+    `destination` is the site that results are gathered at.
     """
-    lines = list(_tree(plan, model, list(attributes), None))
-    expected = {one: amount + (heads or {}).get(one, 0.0) for one, amount in expected_bytes(plan, model).items()}
+    lines = list(_tree(plan, model, list(attributes), destination))
+    tuples = expected_bytes(plan, model, destination)
+    expected = {one: amount + (heads or {}).get(one, 0.0) for one, amount in tuples.items()}
     lines += ["", *_edges(model, expected, measured or {})]
     total = sum(measured.values()) if measured is not None else None
-    lines.append(_comparison(sum(expected.values()), model, total))
+    lines.append(_comparison(sum(expected.values()), model, total, destination))
     return "\n".join(lines)
 
 
-def expected_bytes(plan: Node, model: RateModel) -> dict[Shipment, float]:
+def expected_bytes(plan: Node, model: RateModel, destination: str | None = None) -> dict[Shipment, float]:
     """What every shipment is expected to carry per second, over all partitions."""
     found: dict[Shipment, float] = {}
 
@@ -66,7 +69,7 @@ def expected_bytes(plan: Node, model: RateModel) -> dict[Shipment, float]:
         if destination is not None and destination != node.site:
             add(Shipment(node.streams, node.site, destination), model.bytes_per_s(node.streams))
 
-    visit(plan, None)
+    visit(plan, destination)
     return found
 
 
@@ -109,13 +112,21 @@ def _edges(model: RateModel, expected: dict[Shipment, float], measured: Measured
         yield f"{name:50} expected {_amount(expected.get(one, 0.0))}{found}"
 
 
-def _comparison(expected: float, model: RateModel, measured: float | None) -> str:
-    others: dict[str, Node] = {
-        "centralised": centralised(model), "simple": simple(model), "unpartitioned": best_unpartitioned(model),
-    }  # fmt: skip
+def alternatives(model: RateModel, destination: str | None = None) -> dict[str, Node]:
+    """The plans that a plan is compared with: all of them ship the same tuples of every value the same way."""
+    found: dict[str, Node] = {
+        "centralised": centralised(model, None, destination),
+        "simple": simple(model),
+        "unpartitioned": best_unpartitioned(model, None, destination),
+    }
     if len(model.streams) <= MOST_STREAMS:
-        others["optimum without partitions"] = optimal(model)
-    listed = ", ".join(f"{name} {_amount(cost(one, model))}" for name, one in others.items())
+        found["optimum without partitions"] = optimal(model, None, destination)
+    return found
+
+
+def _comparison(expected: float, model: RateModel, measured: float | None, destination: str | None) -> str:
+    others = alternatives(model, destination)
+    listed = ", ".join(f"{name} {_amount(cost(one, model, destination))}" for name, one in others.items())
     found = f", measured {_amount(measured)}" if measured is not None else ""
     return f"expected {_amount(expected)}{found}; {listed}"
 

@@ -260,13 +260,13 @@ class PartitionedRates:
         assert isinstance(model.selectivity, HistogramSelectivity), "partitions need histograms"
         self.model, self.attribute, self.partitions = model, attribute, partitions
         self._selectivity = model.selectivity
-        self._partition_of = partition_of
+        self.partition_of = partition_of
         self._bytes: dict[int, F64] = {}
 
     def bytes_per_s(self, streams: int) -> F64:
         if streams not in self._bytes:
             products = self._selectivity.histograms[self.attribute].products(streams)
-            shares = np.bincount(self._partition_of, weights=products, minlength=self.partitions)
+            shares = np.bincount(self.partition_of, weights=products, minlength=self.partitions)
             scale = self._selectivity.without(self.attribute, streams) * self._density(streams)
             self._bytes[streams] = np.asarray(shares, np.float64) * (scale * self.model.size_bytes(streams))
         return self._bytes[streams]

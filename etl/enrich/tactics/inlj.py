@@ -5,6 +5,9 @@
 The textbook asks once per tuple (`batch_tuples=1`); asking for a whole batch of distinct keys is the same join
 at a fraction of the price, and shows which keys are frequent without a buffer of its own. Small batches show too
 little, so the paper adds a temporary buffer of recent keys: `recent_keys` of them here.
+
+A batch that may not ask for all keys asks for those that most tuples share (`best_first`), or, as HYBRIDJOIN would, for
+those of the tuples around `position` of the queue (ADR 70).
 """
 
 from __future__ import annotations
@@ -26,10 +29,14 @@ class InljConfig:
 
     batch_tuples: int = 65_536
     recent_keys: int = 4_096
+    best_first: bool = True  # of a bounded batch
+    position: float = 0.15  # of the queue, 0 is its newest tuple; where a bounded batch begins otherwise
 
     def __post_init__(self) -> None:
         if self.batch_tuples < 1:
             raise BudgetTooSmall("one lookup", 0, 1)
+        if not 0.0 <= self.position <= 1.0:
+            raise ValueError(f"position={self.position} is not a share of the queue between 0 and 1")
 
 
 @dataclass(slots=True)
@@ -70,7 +77,7 @@ class IndexNestedLoop:
     def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:  # noqa: ARG002
         if self.state.tuples is None:
             return TacticStep()
-        tuples, later = _cheapest(self.state.tuples, most)
+        tuples, later = self._chosen(self.state.tuples, most)
         groups = in_key_order(tuples.keys)
         wanted = tuples.keys.take(groups.first)
         rows = self._lookup.lookup(wanted.arrow())
@@ -100,6 +107,21 @@ class IndexNestedLoop:
     def schema(self, key_type: pa.DataType) -> pa.Schema:
         return self._lookup.lookup(pa.array([], key_type)).schema
 
+    def _chosen(self, tuples: StreamTuples, most: BatchBudget) -> tuple[StreamTuples, StreamTuples | None]:
+        """The tuples of as many keys as may be asked for, and the other tuples."""
+        if most.lookups is None or most.lookups >= len(tuples):
+            return tuples, None
+        groups = distinct(tuples.keys)
+        if self.config.best_first:
+            keys = np.argsort(-groups.counts, kind="stable")[: most.lookups]
+        else:
+            keys = _keys_around(groups, self.config.position, most.lookups)
+        asked = np.zeros(len(groups.counts), bool)
+        asked[keys] = True
+        now = asked[groups.codes]
+        later = np.flatnonzero(~now)
+        return tuples.take(np.flatnonzero(now)), tuples.take(later) if len(later) else None
+
     def _frequency(self, wanted: Keys, groups: Distinct) -> I64:
         """How often each key came lately: in this round, and in the small buffer of earlier ones."""
         if len(groups.codes) >= self.config.recent_keys:
@@ -116,16 +138,18 @@ class IndexNestedLoop:
         return counts
 
 
-def _cheapest(tuples: StreamTuples, most: BatchBudget) -> tuple[StreamTuples, StreamTuples | None]:
-    """The tuples of as many keys as may be asked for, keys that most tuples share first; and the other tuples."""
-    if most.lookups is None or most.lookups >= len(tuples):
-        return tuples, None
-    groups = distinct(tuples.keys)
-    asked = np.zeros(len(groups.counts), bool)
-    asked[np.argsort(-groups.counts, kind="stable")[: most.lookups]] = True
-    now = asked[groups.codes]
-    later = np.flatnonzero(~now)
-    return tuples.take(np.flatnonzero(now)), tuples.take(later) if len(later) else None
+def _keys_around(groups: Distinct, position: float, count: int) -> I64:
+    """The keys that a queue gives whose element at `position` chooses, time after time.
+
+    Whoever has chosen leaves, and the place moves so that its shares of older and newer tuples stay: those on both
+    sides are used up in proportion, the nearest first.
+    """
+    tuples = len(groups.codes)
+    away = np.arange(tuples) - (1.0 - position) * (tuples - 1)  # the oldest stand first
+    steps = np.where(away < 0, -away / max(1.0 - position, 1e-9), away / max(position, 1e-9))
+    order = np.argsort(steps, kind="stable")
+    keys, first = np.unique(groups.codes[order], return_index=True)
+    return keys[np.argsort(first, kind="stable")[:count]].astype(np.int64)
 
 
 def _joined(parts: list[Keys]) -> Keys:

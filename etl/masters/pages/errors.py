@@ -127,3 +127,7 @@ class StoreBusy(TransientError):
 
     def __str__(self) -> str:
         return f"master {self.store!r} is being written by another process (waited {self.waited_s:g} s); try again"
+
+
+DAMAGE = (PageDamaged, RunDamaged, RunTruncated, RunMissing, ManifestDamaged, VersionGone)
+"""What publishing the master anew cures."""

@@ -97,7 +97,7 @@ class Publisher:
             return self._commit(current.shape, (*kept, entry), current.rows + growth, changes.position)
 
     def _commit(self, shape: Shape, runs: tuple[RunEntry, ...], rows: int, position: Position) -> Manifest:
-        number = (self._store.current() or 0) + 1
+        number = self._store.next_version()
         return self._store.commit(Manifest(number, number, shape, runs, rows, position, self._clock()))
 
     def _moved(self, current: Manifest, position: Position) -> Manifest:
@@ -112,7 +112,7 @@ def write_run(
     store: PageStore, kind: Literal["base", "overlay"], shape: Shape, rows: Iterable[pa.Table], size: PageSize
 ) -> RunEntry:
     """Write a run and read it back: what a manifest names has been seen whole on disk."""
-    name = run_name(kind, (store.current() or 0) + 1)
+    name = run_name(kind, store.next_version())
     given = 0
     with RunWriter(store.runs, name, shape, kind == "overlay", size) as writer:
         for table in rows:

@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+
+from etl.adapters.durable import make_folder
 from etl.masters.pages import files, manifest
-from etl.masters.pages.errors import NothingPublished, StoreBusy, VersionGone
+from etl.masters.pages.errors import DAMAGE, NothingPublished, StoreBusy, VersionGone
 from etl.masters.pages.manifest import Manifest
-from etl.masters.pages.runs.run import Run, open_run
+from etl.masters.pages.runs.run import Run, check_run, open_run
 from etl.masters.pages.view import MasterPages
 from etl.masters.pins import Pin, Pins
 
+_DISCARDED = "discarded"
 SORTING = "sorting-"
 """How folders of spilled rows are named."""
 
@@ -55,7 +59,28 @@ class PageStore:
         """The versions that exist, oldest first."""
         if not self._versions.is_dir():
             return []
+        return [number for number in self._numbers() if number > self._discarded()]
+
+    def next_version(self) -> int:
+        """The number of the next version: one that has never been, for equal numbers mean equal rows."""
+        return max([self._discarded(), *self._numbers()]) + 1
+
+    def number_on(self) -> None:
+        """All manifests are gone, or none was there: the next version has a number that no run was made for."""
+        made = [manifest.made_for(path.name) for path in self.runs.glob("*-*.arrows")]
+        if made and not self._numbers():
+            make_folder(self._versions)
+            last = max([self._discarded(), *made])
+            files.write_durably(self._versions / _DISCARDED, str(last).encode())
+
+    def _numbers(self) -> list[int]:
         return sorted(int(path.stem) for path in self._versions.glob("[0-9]*.json"))
+
+    def _discarded(self) -> int:
+        try:
+            return int((self._versions / _DISCARDED).read_text())
+        except (FileNotFoundError, ValueError):
+            return 0
 
     def current(self) -> int | None:
         """The version in force, if any."""
@@ -69,8 +94,8 @@ class PageStore:
 
     def commit(self, new: Manifest) -> Manifest:
         """Put a version in force. The caller holds `writing()` and has checked the runs."""
-        self._versions.mkdir(parents=True, exist_ok=True)
-        assert new.version == (self.current() or 0) + 1, "versions are numbered one after the other"
+        make_folder(self._versions)
+        assert new.version == self.next_version(), "versions are numbered one after the other"
         files.write_durably(self._path(new.version), new.to_bytes())
         return new
 
@@ -143,6 +168,32 @@ class PageStore:
         """The owner no longer needs its version."""
         self.pins.drop(owner)
 
+    # --- damage
+
+    def is_whole(self) -> bool:
+        """Whether every byte of the current version is what was published; reads all of it."""
+        try:
+            found = self.manifest()
+            for entry in found.runs:
+                check_run(self.runs, entry, found.shape)
+        except NothingPublished:
+            return True
+        except (*DAMAGE, pa.ArrowException, OSError):
+            return False
+        return True
+
+    def discard(self) -> None:
+        """Forget all versions and pins, for one of them is damaged: the next publishing begins anew, numbering on."""
+        with self.writing(30.0):
+            self._open_runs = {}
+            numbers = self.versions()
+            make_folder(self._versions)
+            files.write_durably(self._versions / _DISCARDED, str(self.next_version() - 1).encode())
+            for number in numbers:
+                files.remove(self._path(number))
+            for pin in self.pins.all():
+                self.pins.drop(pin.owner)
+
     # --- writers
 
     @contextmanager
@@ -151,13 +202,13 @@ class PageStore:
         with files.locked(self.root / "writer.lock", wait_s=wait_s) as obtained:
             if not obtained:
                 raise StoreBusy(self.name, wait_s)
-            self.runs.mkdir(parents=True, exist_ok=True)
+            make_folder(self.runs)
             yield
 
     @contextmanager
     def building(self) -> Iterator[None]:
         """Keep files that no manifest names yet from being collected."""
-        self.runs.mkdir(parents=True, exist_ok=True)
+        make_folder(self.runs)
         with files.locked(self.root / "building.lock", shared=True, wait_s=30.0):
             yield
 

@@ -187,7 +187,7 @@ class PostgresMaster:
     def _reading(self) -> Iterator[Ask]:
         """One repeatable, read-only transaction: everything asked inside it sees the same moment."""
         try:
-            with adbc.connect(self._dsn) as connection, ExitStack() as cursors:
+            with adbc.connect(postgres.with_keepalives(self._dsn)) as connection, ExitStack() as cursors:
                 ask = partial(_ask, connection, cursors)
                 ask(_READ)
                 yield ask

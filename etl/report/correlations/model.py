@@ -2,6 +2,7 @@
 
     BatchReport ─┬─ streams       lines read, accepted, quarantined (by reason)
                  ├─ correlations  tuples in, late, pairs out; state, and per unit; watermarks; scaling events
+                 ├─ sites         what correlations over sites shipped, and what it would have cost otherwise
                  └─ history       the batches before it, oldest first
 
 Unknown keys are ignored: what a later version adds does not keep a report from being opened.
@@ -88,6 +89,7 @@ class DocumentsReport(_Value):
     updates: Rows = 0
     cut: Rows = 0
     constants: tuple[Text, ...] = ()
+    left_out: tuple[Text, ...] = ()
     windows: tuple[WindowReport, ...] = ()
 
 
@@ -126,6 +128,30 @@ class CorrelationReport(_Value):
         return max((max(held) * len(held) / sum(held) for held in sides.values() if sum(held)), default=None)
 
 
+class EdgeReport(_Value):
+    """What crossed from one site to another: tuples of some streams joined, or of one."""
+
+    streams: tuple[Text, ...] = ()
+    origin: Text
+    destination: Text
+    tuples: Rows = 0
+    bytes: Rows = 0
+    replayed: bool = False  # to fill the windows of a new plan
+
+
+class SitesReport(_Value):
+    """What one correlation over sites shipped for a batch, and what other plans would have shipped."""
+
+    rows: Rows = 0
+    late: Rows = 0
+    plan: Rows = 0
+    shipped_bytes: Rows = 0
+    shipped_tuples: Rows = 0
+    replayed_bytes: Rows = 0
+    edges: tuple[EdgeReport, ...] = ()
+    otherwise: dict[Text, Rows] = {}
+
+
 class Point(_Value):
     """One batch as a point of the trends and a line of the list."""
 
@@ -155,6 +181,7 @@ class BatchReport(_Value):
     seconds: dict[Text, Seconds] = {}
     streams: dict[Text, StreamReport] = {}
     correlations: dict[Text, CorrelationReport] = {}
+    sites: dict[Text, SitesReport] = {}
     history: tuple[Point, ...] = ()
 
     @property

@@ -6,6 +6,8 @@ The second way costs a start of Spark and needs nothing but this machine; the re
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,6 +21,7 @@ import httpx
 
 from etl.errors import TerminalError, TransientError
 from etl.model import Operation, Progress
+from etl.pipeline.run_form import DECLARED, RunForm
 from etl.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class RunStep(Protocol):
         *,
         batch: int | None = None,
         release: int | None = None,
+        form: RunForm = DECLARED,
         progress: Progress = print,
     ) -> dict[str, Any]: ...
 
@@ -72,9 +76,10 @@ def step_runner(settings: Settings, dsn: Dsn, progress: Progress = print) -> Ite
             *,
             batch: int | None = None,
             release: int | None = None,
+            form: RunForm = DECLARED,
             progress: Progress = print,
         ) -> dict[str, Any]:
-            return steps.run(step, pipeline, run_id, batch, release, progress)
+            return steps.asked(form).run(step, pipeline, run_id, batch, release, progress)
 
         yield run
 
@@ -88,16 +93,18 @@ def run_step(
     *,
     batch: int | None = None,
     release: int | None = None,
+    form: RunForm = DECLARED,
     progress: Progress = print,
 ) -> dict[str, Any]:
     """Run a single step."""
     with step_runner(settings, dsn, progress) as run:
-        return run(step, pipeline, run_id, batch=batch, release=release, progress=progress)
+        return run(step, pipeline, run_id, batch=batch, release=release, form=form, progress=progress)
 
 
 def answers(socket: Path) -> bool:
     """Whether a resident driver is ready."""
     try:
+        _require_own(socket)
         with Socket(AF_UNIX, SOCK_STREAM) as probe:  # httpx would leave a socket open that nobody accepts
             probe.connect(str(socket))
         with _client(socket, timeout=5.0) as client:
@@ -106,6 +113,26 @@ def answers(socket: Path) -> bool:
         return True  # somebody is there, and busy
     except (OSError, httpx.TransportError):
         return False
+
+
+class ForeignSocket(TerminalError):
+    """Somebody else could have put the driver's socket where it is."""
+
+    def __init__(self, socket: str, what: str) -> None:
+        super().__init__(socket, what)
+        self.socket, self.what = socket, what
+
+    def __str__(self) -> str:
+        return f"{self.socket} {self.what}; whoever answers there might not be our driver, so nothing is asked of it"
+
+
+def _require_own(socket: Path) -> None:
+    """Refuse a socket that another user made, or could have: what we send there is run, what it says is believed."""
+    seen, folder = socket.lstat(), socket.parent.stat()
+    if seen.st_uid not in (os.geteuid(), 0):
+        raise ForeignSocket(str(socket), f"belongs to user {seen.st_uid}")
+    if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
+        raise ForeignSocket(str(socket), "is in a folder that everybody may write to")
 
 
 def maintain(
@@ -203,9 +230,11 @@ def _ask(
     *,
     batch: int | None = None,
     release: int | None = None,
+    form: RunForm = DECLARED,
     progress: Progress = print,
 ) -> dict[str, Any]:
-    call = {"pipeline": pipeline, "run_id": run_id, "batch": batch, "release": release}
+    asked = form.model_dump(exclude_none=True)
+    call = {"pipeline": pipeline, "run_id": run_id, "batch": batch, "release": release, "form": asked}
     return _post(socket, f"/steps/{step}", call, progress)
 
 

@@ -31,14 +31,18 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
+from etl.adapters import great_expectations
 from etl.errors import Busy, FrontstageError, TransientError
 from etl.logs import structured
 from etl.model import Operation, Progress
+from etl.observe.observer import Observer
 from etl.pipeline.maintenance import Keep
+from etl.pipeline.run_form import DECLARED, RunForm
 from etl.pipeline.steps import Steps
 from etl.settings import Settings, load
 from etl.spark.correlate import SparkCorrelations
 from etl.spark.executor import SparkExecutor
+from etl.spark.runner.watchdog import Watchdog
 from etl.spark.session import spark_session
 from etl.spark.tables import SparkTables
 from etl.streams.ledger import NAME as CORRELATIONS
@@ -46,7 +50,7 @@ from etl.streams.steps import CorrelationStep, CorrelationSteps
 
 log = structlog.get_logger("runner")
 _HEARTBEAT_S = 5.0
-_FIRST_NEEDED = ("great_expectations.checkpoint", "great_expectations.expectations", "etl.report.page")
+_PATIENCE_S = 1.0
 
 
 class Call(BaseModel):
@@ -56,6 +60,7 @@ class Call(BaseModel):
     run_id: str
     batch: int | None = None
     release: int | None = None
+    form: RunForm = DECLARED
 
 
 class MaintenanceCall(BaseModel):
@@ -147,7 +152,7 @@ class CorrelationMaintenanceCall(BaseModel):
     dry_run: bool = False
 
 
-def app(spark: SparkSession, steps: Steps) -> FastAPI:
+def app(spark: SparkSession, steps: Steps, watchdog: Watchdog | None = None) -> FastAPI:
     """The service, for prepared steps."""
     service = FastAPI(title="Frontstage runner", docs_url=None, redoc_url=None, openapi_url=None)
     one_at_a_time, tables = OneAtATime(), SparkTables(spark)
@@ -155,6 +160,9 @@ def app(spark: SparkSession, steps: Steps) -> FastAPI:
 
     @service.get("/health")
     def health() -> dict[str, str]:
+        wrong = None if watchdog is None else watchdog.health()
+        if wrong is not None:
+            raise HTTPException(503, wrong)
         try:
             stopped = bool(spark.sparkContext._jsc.sc().isStopped())
         except Exception as error:
@@ -166,7 +174,7 @@ def app(spark: SparkSession, steps: Steps) -> FastAPI:
     @service.post("/steps/{step}")
     def run(step: Operation, call: Call) -> StreamingResponse:
         def work(progress: Progress) -> dict[str, Any]:
-            return steps.run(step, call.pipeline, call.run_id, call.batch, call.release, progress)
+            return steps.asked(call.form).run(step, call.pipeline, call.run_id, call.batch, call.release, progress)
 
         alone = work if step == "report" else one_at_a_time.wrap(call.pipeline, work)
         return _streamed(Work(spark, step, f"{call.pipeline} {call.run_id}", alone))
@@ -217,22 +225,59 @@ def described(error: BaseException) -> dict[str, str]:
 def serve(settings: Settings, dsn: str) -> None:
     """Start Spark, make the schemas, and answer until told to stop."""
     with spark_session(settings, app_name="frontstage-runner") as spark:
-        steps = Steps(settings, dsn, SparkExecutor(spark))
-        steps.prepare()
+        watchdog = Watchdog(SparkJvm(spark))
+        watchdog.start()
+        steps = Steps(settings, dsn, SparkExecutor(spark), observe=Observer(settings))
+        prepare(steps)
         with listening(settings.runner_socket) as socket:
             log.info("ready", spark=spark.version)
             threading.Thread(target=warm, args=(spark,), name="warm", daemon=True).start()
-            config = uvicorn.Config(app(spark, steps), log_level="warning", timeout_graceful_shutdown=5)
+            config = uvicorn.Config(app(spark, steps, watchdog), log_level="warning", timeout_graceful_shutdown=5)
             uvicorn.Server(config).run(sockets=[socket])
+        watchdog.stop()
+
+
+def prepare(steps: Steps) -> None:
+    """Make the schemas; a database that does not answer yet, or somebody else's lock, is waited for."""
+    while True:
+        try:
+            steps.prepare()
+            return
+        except TransientError as error:
+            log.warning("waiting", why=str(error))
+            time.sleep(_PATIENCE_S)
+
+
+class SparkJvm:
+    """The JVM behind a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._process = getattr(self._context._gateway, "proc", None)  # none when somebody else started it
+
+    def is_running(self) -> bool:
+        return self._process is None or self._process.poll() is None
+
+    def answer(self) -> None:
+        if self._context._jsc.sc().isStopped():
+            raise RuntimeError("Spark has stopped")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
 
 
 def warm(spark: SparkSession) -> None:
     """Load and start what the first batch would wait for: Python workers, the audit, the pages of reports."""
     began = time.monotonic()
     slots = spark.sparkContext.defaultParallelism
-    spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect()
-    for module in _FIRST_NEEDED:
-        import_module(module)
+    try:
+        spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect()
+        great_expectations.load()
+        import_module("etl.report.page")
+    except Exception:
+        log.exception("not warm: the first batch waits a little longer")
+        return
     log.info("warm", seconds=round(time.monotonic() - began, 1))
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from etl.adapters.data_files import write_part
 from etl.contract.documents import DOCUMENT
 from etl.contract.types import TIMESTAMP
+from etl.correlate.documents import profile
 from etl.correlate.documents.dictionary import I64
 from etl.correlate.documents.model import Documents
 from etl.correlate.documents.partitioning.assigner import Assignment, assign
@@ -61,7 +62,8 @@ class _Assigner:
             yield self._late(rows, np.flatnonzero(late))
         on_time = np.flatnonzero(~late)
         if len(on_time):
-            yield from self._sent(documents.take(on_time), times[on_time], slots[on_time])
+            joining = profile.without(documents, self._one.state.left_out)
+            yield from self._sent(joining.take(on_time), times[on_time], slots[on_time])
 
     def _counts(self, documents: int, late: int) -> dict[str, object]:
         return {"correlation": self._one.name, "documents": documents, "late": late}

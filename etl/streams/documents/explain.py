@@ -55,6 +55,7 @@ def explain_documents(
         "repartition_wanted": state.wanted is not None,
         "attributes": [{"path": path, "presence": share, "values": n} for path, share, n in state.attributes],
         "constants": list(state.constants),
+        "left_out": list(state.left_out),
         "windows": [
             figures.window_json(declared, slot, one, closed=False) for slot, one in sorted(state.windows.items())
         ],

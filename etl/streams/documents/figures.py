@@ -41,6 +41,7 @@ def of_documents(plan: DocumentPlan, told: ToldOfDocuments, evolved: EvolvedDocu
             "repartitions": state.repartitions,
             "partitions": state.joiners,
             "constants": list(state.constants),
+            "left_out": list(state.left_out),
             "windows": [
                 window_json(plan.declared, slot, windows[slot], closed=slot in evolved.closed) for slot in shown
             ],

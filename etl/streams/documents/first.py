@@ -18,14 +18,14 @@ from etl.adapters.landing import Slice, SliceReader
 from etl.contract.correlation import LoggedStream
 from etl.contract.documents import DocumentCorrelation
 from etl.correlate.documents import profile
-from etl.correlate.documents.flatten import DocumentEncoder
 from etl.correlate.documents.model import Documents, concat
 from etl.correlate.documents.partitioning.assigner import assign
 from etl.correlate.documents.partitioning.partitions import Partitions, words
 from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
 from etl.correlate.documents.partitioning.routing import Routing
+from etl.pipeline.line_choice import ALL_LINES, LineChoice
 from etl.streams.documents.files import write_partitions
-from etl.streams.documents.read import options_of, slice_documents
+from etl.streams.documents.read import DocumentReader
 from etl.streams.documents.state import DocumentPlan, DocumentState, Promise
 from etl.streams.files import FileStore
 
@@ -40,6 +40,7 @@ class Planner:
 
     store: FileStore
     batch: int
+    lines: LineChoice = ALL_LINES
 
     def plan(
         self,
@@ -55,7 +56,7 @@ class Planner:
         if declared.partitions > known.joiners:
             return DocumentPlan(declared, self._begun(declared, known, stream, slices))
         if known.wanted is not None and slices:
-            sample = sample_of(stream, slices)
+            sample = profile.without(sample_of(stream, slices, self.lines), known.left_out)
             routing = choose_routing(sample, known.wanted) if len(sample) else Routing()
             return DocumentPlan(declared, _described(known, sample), routing)
         return DocumentPlan(declared, known)
@@ -64,7 +65,10 @@ class Planner:
         self, declared: DocumentCorrelation, state: DocumentState, stream: LoggedStream, slices: Sequence[Slice]
     ) -> DocumentState:
         """A state with partitions for a sample; those before stay in force for what is stored."""
-        sample, count = sample_of(stream, slices), declared.partitions
+        sample, count = sample_of(stream, slices, self.lines), declared.partitions
+        if not state.documents and declared.constants == "leave_out":
+            state = replace(state, left_out=_constants(sample))
+        sample = profile.without(sample, state.left_out)
         routing = choose_routing(sample, count) if len(sample) else Routing()
         partitions = make_partitions(sample, routing, count) if len(sample) else empty(count)
         version = state.versions[-1].period + 1 if state.versions else 0
@@ -88,20 +92,24 @@ def _described(state: DocumentState, sample: Documents) -> DocumentState:
     if not len(sample):
         return state
     shown = [(one.path, round(one.presence, 4), one.values) for one in profile.attributes(sample)[:_SHOWN]]
-    constant = profile.constants(sample) if len(sample) >= _FEWEST else []
-    return replace(state, attributes=tuple(shown), constants=tuple(sorted(pair.path for pair in constant)))
+    return replace(state, attributes=tuple(shown), constants=_constants(sample))
 
 
-def sample_of(stream: LoggedStream, slices: Sequence[Slice]) -> Documents:
+def _constants(sample: Documents) -> tuple[str, ...]:
+    """Attributes that all documents of a sample have with one value; of a small sample nobody can tell."""
+    found = profile.constants(sample) if len(sample) >= _FEWEST else []
+    return tuple(sorted(pair.path for pair in found))
+
+
+def sample_of(stream: LoggedStream, slices: Sequence[Slice], lines: LineChoice = ALL_LINES) -> Documents:
     """Documents from the beginning of what has landed."""
     assert stream.flattening is not None, "only streams of documents are sampled for documents"
-    encoder = DocumentEncoder(options_of(stream.flattening))
-    found = [encoder.encode([], np.zeros(0, np.int64)).documents]
+    read = DocumentReader.of(stream.stream, stream.flattening, lines)
+    found = [read.encoder.encode([], np.zeros(0, np.int64)).documents]
     left = _SAMPLE_BYTES
     for one in slices:
         part = Slice(one.ordinal, one.file, one.first, min(one.last, one.first + left))
-        reader = SliceReader(stream.stream.source.landing, part)
-        found += [block.documents for block in slice_documents(reader, stream.flattening, encoder)]
+        found += [block.documents for block in read.read(part, SliceReader(stream.stream.source.landing, part))]
         left -= part.last - part.first
         if left <= 0:
             break

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,15 +22,18 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from etl.adapters.landing import SliceReader
+from etl.adapters.landing import Slice, SliceReader, is_release
 from etl.columnar.labels import label_lists
 from etl.contract.documents import DOCUMENT, EVENT_TIME, Flattening, TimeUnit
+from etl.contract.model import Stream
 from etl.contract.types import TIMESTAMP
 from etl.correlate.documents.flatten import DocumentEncoder, FlattenOptions
 from etl.correlate.documents.model import Documents
 from etl.correlate.documents.parse import parse_strictly
 from etl.ingest.events import EXTRA, Events
 from etl.ingest.lines import LineReader, Lines, Mask
+from etl.pipeline import released
+from etl.pipeline.line_choice import ALL_LINES, LineChoice, poison_events
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_UNIT: dict[TimeUnit, int] = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -45,6 +48,7 @@ class DocumentEvents:
 
     events: Events
     documents: Documents
+    released_from: pa.Array  # the refused line that each was; NULL unless it was released
 
 
 def options_of(flattening: Flattening) -> FlattenOptions:
@@ -59,12 +63,37 @@ def options_of(flattening: Flattening) -> FlattenOptions:
     )
 
 
-def slice_documents(source: SliceReader, flattening: Flattening, encoder: DocumentEncoder) -> Iterator[DocumentEvents]:
-    """The documents of a slice, block by block."""
-    reader, at = LineReader(first_line=1), EventTimes(flattening)
-    for block in source.blocks():
-        yield documents_of_lines(reader.feed(block), encoder, at)
-    yield documents_of_lines(reader.finish(), encoder, at)
+@dataclass(frozen=True, slots=True)
+class DocumentReader:
+    """Reads slices of one stream of documents."""
+
+    stream: Stream
+    encoder: DocumentEncoder
+    times: EventTimes
+    choice: LineChoice = ALL_LINES
+
+    @classmethod
+    def of(cls, stream: Stream, flattening: Flattening, choice: LineChoice = ALL_LINES) -> DocumentReader:
+        return cls(stream, DocumentEncoder(options_of(flattening)), EventTimes(flattening), choice)
+
+    def read(self, one: Slice, source: SliceReader) -> Iterator[DocumentEvents]:
+        """The documents of a slice, block by block."""
+        if is_release(one.file.name):
+            for block in released.blocks(b"".join(source.blocks())):
+                for found in self._split(one, block.lines):
+                    yield replace(found, released_from=block.origins(found.events))
+            return
+        reader = LineReader(first_line=1)
+        for content in source.blocks():
+            yield from self._split(one, reader.feed(content))
+        yield from self._split(one, reader.finish())
+
+    def _split(self, one: Slice, lines: Lines) -> Iterator[DocumentEvents]:
+        kept, aside = self.choice.split(one.ordinal, lines)
+        yield documents_of_lines(kept, self.encoder, self.times)
+        if aside is not None and len(aside):
+            events, nothing = poison_events(aside, self.stream), self.encoder.encode([], np.zeros(0, np.int64))
+            yield DocumentEvents(events, nothing.documents, pa.nulls(len(events), pa.string()))
 
 
 def documents_of_lines(lines: Lines, encoder: DocumentEncoder, at: EventTimes) -> DocumentEvents:
@@ -93,7 +122,7 @@ def documents_of_lines(lines: Lines, encoder: DocumentEncoder, at: EventTimes) -
     )
     labels = [(name, _mask(rows, len(texts))) for name, rows in reasons.items() if rows]
     events = Events(batch, raw, lines.number, label_lists(labels, len(texts)))
-    return DocumentEvents(events, encoded.documents)
+    return DocumentEvents(events, encoded.documents, pa.nulls(len(events), pa.string()))
 
 
 def _mask(rows: list[int], count: int) -> Mask:

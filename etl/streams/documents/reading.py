@@ -8,10 +8,9 @@ import numpy as np
 
 from etl.adapters.landing import Slice, SliceReader
 from etl.contract.documents import Flattening
-from etl.correlate.documents.flatten import DocumentEncoder
 from etl.correlate.documents.model import Documents, concat
 from etl.correlate.model import references
-from etl.streams.documents.read import options_of, slice_documents
+from etl.streams.documents.read import DocumentReader
 from etl.streams.plan import BatchPlan, StreamPlan
 from etl.streams.reading import Reading
 
@@ -21,14 +20,14 @@ class DocumentReading(Reading):
 
     def __init__(self, plan: BatchPlan, stream: StreamPlan, reader: int, flattening: Flattening) -> None:
         super().__init__(plan, stream, reader)
-        self._flattening, self._encoder = flattening, DocumentEncoder(options_of(flattening))
+        self._read = DocumentReader.of(stream.declared.stream, flattening, plan.lines)
         self._documents: list[Documents] = []
 
     def read_slice(self, one: Slice, reader: SliceReader) -> int:
         lines = 0
-        for found in slice_documents(reader, self._flattening, self._encoder):
+        for found in self._read.read(one, reader):
             lines += len(found.events)
-            accepted = self.split(found.events, one)
+            accepted = self.split(found.events, one, found.released_from)
             self._documents.append(found.documents.take(np.flatnonzero(accepted[found.documents.ids])))
         return lines
 

@@ -87,6 +87,7 @@ class DocumentState:
     windows: Mapping[int, WindowFigures] = field(default_factory=dict)  # open ones, by slot
     attributes: tuple[tuple[str, float, int], ...] = ()  # of the last sample: path, presence, values
     constants: tuple[str, ...] = ()  # attributes that all documents of the last sample have with one value
+    left_out: tuple[str, ...] = ()  # attributes that were constant at first, and never join
     runs: tuple[StateRun, ...] = ()
 
     @property
@@ -120,6 +121,7 @@ class DocumentState:
             windows={int(slot): window_of(one) for slot, one in value["windows"].items()},
             attributes=tuple((path, presence, values) for path, presence, values in value["attributes"]),
             constants=tuple(value["constants"]),
+            left_out=tuple(value.get("left_out", ())),
             runs=runs,
         )
 

@@ -70,15 +70,10 @@ class Loading:
         path = self.folder / f"{batch}.csv"
         write_for_copy(path, pa.table(columns, names=["id", "name", "batch", "landed_at"]))
         summed = pa.Table.from_pylist([dict(zip(TEAM_SCHEMA.names, team, strict=True)) for team in teams], TEAM_SCHEMA)
-        groups = {"teams": (TEAMS, summed, FUNCTIONS)} if teams else {}
-        return mart.load(
-            self.dsn, self.writer, batch, NOW,
-            rows={"events": [path]},
-            aggregates=groups,
-            expected={"events": n if expected is None else expected},
-            freshness=None,
-            published=["fact"],
-        )  # fmt: skip
+        groups = [mart.Groups(TEAMS, summed, FUNCTIONS)] if teams else []
+        with mart.loading(self.dsn, batch) as loading:
+            loading.copy({"events": [path]}, {"events": n if expected is None else expected})
+            return loading.finish(self.writer, NOW, groups, freshness=None, published=["fact"])
 
 
 @pytest.fixture
@@ -100,7 +95,7 @@ def test_rows_aggregates_state_and_totals_become_visible_together(database: str,
     assert writer.ledger.get(1).state == "loaded"
     assert writer.ledger.totals()["fact"] == 2
     assert writer.ledger.published() == {"fact": 1}
-    assert not load(1, [1, 2], [("a", 2, 5, 2, 3)]), "an earlier try had done so already"
+    assert not load(1, [], [("a", 2, 5, 2, 3)]), "an earlier try had done so already"
     assert select(database, "select n from mart.teams") == [(2,)]
 
 

@@ -185,7 +185,7 @@ def test_a_result_joins_rows_with_inner_or_left_semantics_in_the_order_they_came
 
 def test_shed_rows_are_in_no_joined_table() -> None:
     master = MemoryMaster(customers([1, 2, 3]), "id")
-    join = build("inlj", lookup=master, budget_bytes=BUDGET)
+    join = build("inlj", lookup=master, budget_bytes=BUDGET, best_first=True)
     orders = pa.table({"customer": [1, 2, 3]})
     result = join_batch(join, orders.column("customer"), budget=BatchBudget(lookups=1))
     assert result.joined(orders, "left").column("customer").to_pylist() == [1]

@@ -177,6 +177,23 @@ def test_no_secret_is_written_down(compose: Compose, env_example: dict[str, str]
     assert {name for name in env_example if secret.search(name)} == {n for n, v in env_example.items() if not v}
 
 
+def test_all_of_spark_wants_a_secret_that_only_its_owner_can_read(compose: Compose, tmp_path: Path) -> None:
+    spark = ("runner", "scheduler", "spark-master", "spark-worker-1", "spark-worker-2", "prepare")
+    folders = {compose["services"][name]["environment"]["SPARK_CONF_DIR"] for name in spark}
+    assert len(folders) == 1, "they all read what `prepare` writes"
+    spec = importlib.util.spec_from_file_location("prepare", PROJECT / "docker" / "prepare.py")
+    assert spec is not None
+    assert spec.loader is not None
+    prepare = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(prepare)
+    file = tmp_path / "conf" / "spark-defaults.conf"
+    prepare.write_privately(file, prepare.SPARK_DEFAULTS.format(secret="known"))
+    options = dict(line.split(" ") for line in file.read_text().splitlines())
+    assert options["spark.authenticate"] == options["spark.network.crypto.enabled"] == "true"
+    assert options["spark.authenticate.secret"] == "known"
+    assert file.stat().st_mode & 0o077 == 0
+
+
 def test_only_this_machine_reaches_the_ports(compose: Compose) -> None:
     published = [port for body in compose["services"].values() for port in body.get("ports", ())]
     assert published

@@ -104,6 +104,19 @@ def test_another_python_gets_one_sentence_and_no_environment(tree: Tree) -> None
     assert not (tree.root / ".venv").exists()
 
 
+def test_where_there_is_no_python_3_11_uv_fetches_one(tree: Tree) -> None:
+    (tree.path / "python3.11").unlink()
+    fetched = tree.root / "fetched"
+    tree.stand_in(
+        "uv",
+        f'if [ "$2" = install ]; then ln -s {sys.executable} {fetched}; else echo {fetched}; fi',
+    )
+    (tree.path / "ln").symlink_to(shutil.which("ln") or "ln")
+    found = tree.call('find_python; echo "$python"')
+    assert found.stdout.splitlines()[-1] == str(fetched)
+    assert "uv fetches one" in found.stdout
+
+
 def test_a_python_that_does_not_run_is_passed_over(tree: Tree) -> None:
     tree.stand_in("python3", f'exec {sys.executable} "$@"')
     tree.stand_in("python3.11", "exit 127")

@@ -13,7 +13,7 @@ import pytest
 
 from etl.settings import PROJECT
 
-PARTS = ("etl", "warehouse", "sql", "requirements", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("etl", "warehouse", "sql", "dags", "requirements", "pyproject.toml", "README.md", "LICENSE")
 PROGRAM = """
 import pathlib, sys
 import etl, etl.cli
@@ -29,7 +29,10 @@ assert {one.name for one in load_all(load().pipelines, pathlib.Path()).pipelines
 assert (_MIGRATIONS / "script.py.mako").is_file()
 assert any((_MIGRATIONS / "versions").glob("r0001_*.py"))
 templates = pathlib.Path(templating.__file__).parent / "templates"
+assert (pathlib.Path(postgres.__file__).parents[1] / "data_docs_assets" / "js" / "jquery.min.js").is_file()
 assert (templates / "run.html.j2").is_file() and (templates / "index.html.j2").is_file()
+page = pathlib.Path(etl.__file__).parent / "page"
+assert (page / "templates" / "now.html.j2").is_file() and (page / "static" / "page.js").is_file()
 """
 
 
@@ -68,5 +71,7 @@ def test_every_module_is_inside_and_no_test_is(site: Path) -> None:
         }
 
     assert modules(site) == modules(PROJECT)
+    (shared,) = site.glob("frontstage-*.data/data/share/frontstage/dags")
+    assert {path.name for path in shared.iterdir()} == {path.name for path in (PROJECT / "dags").glob("*.py")}
     assert not (site / "tests").exists()
     assert not (site / "bench").exists()

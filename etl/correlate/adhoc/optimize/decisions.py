@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["share", "group", "order", "reoptimize", "scale"]
+Kind = Literal["ask", "delete", "resume", "suspend", "share", "group", "order", "reoptimize", "scale"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from etl.correlate.adhoc.query.model import Query, Stream
 from etl.correlate.adhoc.query.parse import parse_query
 
 State = Literal["running", "suspended"]
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Registry:
         life: timedelta | None = None,
     ) -> tuple[Registry, Query]:  # fmt: skip
         """A new query, or a refusal."""
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise NameRefused(name)
         if name in self.records:
             raise NameInUse(name, self.records[name].owner)

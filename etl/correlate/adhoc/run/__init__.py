@@ -12,6 +12,7 @@ sink          what the queries that end in one join get
 changelog     what changes at a boundary
 partitioning  which task joins which key, before, while and after the number of tasks changes
 protocol      how all tasks agree on a boundary: atomic and not
+combine       which buckets meet
 components    queries that share joins, with what they computed together
 engine        one slot after the other for all queries
 """

@@ -1,4 +1,4 @@
-"""A bucket: the tuples of one stream and one slot, read-only, indexed by the join attributes that queries ask for.
+"""A bucket: tuples of one stream and slot that came together, read-only, indexed by the attributes queries join on.
 
     table      the stream's columns, a row per tuple
     index      attribute ──► CSR: sorted distinct keys, offsets, row numbers
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,13 @@ from etl.correlate.adhoc.query.keys import index_by
 Attribute = tuple[str, ...]
 
 
+class When(NamedTuple):
+    """A bucket's place in time: the batch with which its tuples came, and the slot that their event times lie in."""
+
+    batch: int
+    slot: int
+
+
 @dataclass
 class Bucket:
     stream: str
@@ -33,6 +40,11 @@ class Bucket:
     table: pa.Table
     _indexes: dict[Attribute, Csr] = field(default_factory=dict)
     _codes: dict[Attribute, I32] = field(default_factory=dict)
+    batch: int | None = None  # None: slots come whole, one after the other, and are their own batches
+
+    @property
+    def when(self) -> When:
+        return When(self.slot if self.batch is None else self.batch, self.slot)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -64,7 +76,7 @@ class Bucket:
             arrays |= {f"{name}/lo": index.lo, f"{name}/offsets": index.offsets, f"{name}/members": index.members}
             if index.hi is not None:
                 arrays[f"{name}/hi"] = index.hi
-        return BucketArrays(self.stream, self.slot, self.table, arrays, tuple(self._indexes))
+        return BucketArrays(self.stream, self.slot, self.table, arrays, tuple(self._indexes), self.batch)
 
 
 @dataclass(frozen=True)
@@ -76,9 +88,10 @@ class BucketArrays:
     table: pa.Table
     arrays: Mapping[str, npt.NDArray[Any]]
     attributes: tuple[Attribute, ...]
+    batch: int | None = None
 
     def restore(self) -> Bucket:
-        bucket = Bucket(self.stream, self.slot, self.table)
+        bucket = Bucket(self.stream, self.slot, self.table, batch=self.batch)
         for attribute in self.attributes:
             name = "+".join(attribute)
             try:

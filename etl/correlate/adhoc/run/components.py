@@ -1,7 +1,7 @@
 """Queries that share some join, with what they have computed together: query sets and join results.
 
-    leaf    (stream, slot)                ──► the bucket with the component's query sets
-    node    (shared join, slots)          ──► its result, kept while a later slot may need it
+    leaf    (stream, when)                ──► the bucket with the component's query sets
+    node    (shared join, when of each)   ──► its result, kept while a later batch may need it
 
 Everything here can be computed again from the buckets: a component is a cache with a name. Query sets hold bits only
 of queries that existed when the bucket came and that some tuple matches, so queries that are idle cost nothing.
@@ -9,30 +9,31 @@ of queries that existed when the bucket came and that some tuple matches, so que
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from etl.columnar import bitsets
 from etl.correlate.adhoc.plan import Choice, Node, Plan
 from etl.correlate.adhoc.query.model import Query
+from etl.correlate.adhoc.run.bucket import When
 from etl.correlate.adhoc.run.eager import Flat
 from etl.correlate.adhoc.run.factor import Factor
 
-Slots = tuple[int, ...]
+Slots = tuple[When, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A query that runs: its bit's number and the slot from which it sees tuples."""
+    """A query that runs: its bit's number and the batch from which on it sees tuples."""
 
     query: Query
     number: int
     created: int
 
-    def covers(self, oldest: int, newest: int) -> bool:
-        """Whether tuples of these slots are results of it together."""
-        return self.created <= oldest and newest - oldest < self.query.window
+    def covers(self, oldest: int, apart: int) -> bool:
+        """Whether tuples of this batch and later ones, whose slots lie so far apart, are results of it together."""
+        return self.created <= oldest and apart < self.query.window
 
 
 class Team:
@@ -46,10 +47,10 @@ class Team:
         self.window = max(each.query.window for each in queries)
         self.created = min(each.created for each in queries)
 
-    def covering(self, oldest: int, newest: int, possible: int = -1) -> int:
-        """Of the queries that are possible those whose results tuples of these slots are."""
+    def covering(self, oldest: int, apart: int, possible: int = -1) -> int:
+        """Of the queries that are possible those whose results such tuples are."""
         asked = bitsets.positions_of(self.mask & possible)
-        return bitsets.mask_of(number for number in asked if self.by_number[number].covers(oldest, newest))
+        return bitsets.mask_of(number for number in asked if self.by_number[number].covers(oldest, apart))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Component:
     roots: dict[Node, Team] = field(default_factory=dict)
     inner: set[Node] = field(default_factory=set)  # nodes that some query joins further
     awake: int = 0  # the queries that can have a result in this slot
-    leaves: dict[tuple[str, int], LeafSets] = field(default_factory=dict)
+    leaves: dict[tuple[str, When], LeafSets] = field(default_factory=dict)
     results: dict[tuple[Node, Slots], Factor | Flat | None] = field(default_factory=dict)
 
     @cached_property
@@ -83,20 +84,21 @@ class Component:
                 found[stream] = found.get(stream, 0) | 1 << each.number
         return found
 
-    def set_leaf(self, stream: str, slot: int, leaf: LeafSets) -> None:
+    def set_leaf(self, stream: str, when: When, leaf: LeafSets) -> None:
         """New query sets of a bucket: results that were made from older ones lack queries that have woken up since."""
-        if (stream, slot) in self.leaves:
+        if (stream, when) in self.leaves:
             for node, slots in list(self.results):
-                if dict(zip(sorted(node.tree.streams), slots, strict=True)).get(stream) == slot:
+                if dict(zip(sorted(node.tree.streams), slots, strict=True)).get(stream) == when:
                     del self.results[node, slots]
-        self.leaves[stream, slot] = leaf
+        self.leaves[stream, when] = leaf
 
-    def expire(self, oldest: int) -> None:
-        """Forget what has a slot before `oldest`."""
-        for key in [key for key in self.leaves if key[1] < oldest]:
+    def retain(self, held: Container[tuple[str, When]]) -> None:
+        """Forget what was made of buckets that are gone."""
+        for key in [key for key in self.leaves if key not in held]:
             del self.leaves[key]
-        for known in [known for known in self.results if min(known[1]) < oldest]:
-            del self.results[known]
+        for node, slots in list(self.results):
+            if any(key not in held for key in zip(sorted(node.tree.streams), slots, strict=True)):
+                del self.results[node, slots]
 
     @property
     def nbytes(self) -> int:

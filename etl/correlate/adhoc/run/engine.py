@@ -3,18 +3,19 @@
     apply(changelog)        before a slot: queries come and go, the plan or the partitioning changes
     ingest(slot, tables)    a bucket per stream that some query reads
     results(task)           what every query gets from this slot, all of it or one task's part
+    adopt, hold             the same where somebody else keeps queries and buckets, and slots may come in pieces
 
-A result belongs to the slot of its newest tuple. So at slot t exactly the combinations of slots with maximum t are
-joined, each once, whatever the plan was before; every combination's join can be computed again from its buckets.
-Hence plans change without losing or doubling anything (figure 13), and the buckets are all the state there is to keep.
+A result belongs to the batch of the tuple that came last. So at batch t exactly the combinations of buckets whose
+latest came with t are joined, each once, whatever the plan was before; every combination's join can be computed again
+from its buckets. Hence plans change without losing or doubling anything (figure 13), and the buckets are all the state
+there is to keep. Where slots come whole, a slot is its own batch (ADR 40).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import product
 from operator import or_
 
 import pyarrow as pa
@@ -24,8 +25,9 @@ from etl.correlate.adhoc.errors import BucketsOutOfOrder, SnapshotRefused
 from etl.correlate.adhoc.plan import Choice, Leaf, Node, Plan, left_deep
 from etl.correlate.adhoc.query.model import ColumnOf, Stream
 from etl.correlate.adhoc.run import eager
-from etl.correlate.adhoc.run.bucket import Bucket, BucketArrays
+from etl.correlate.adhoc.run.bucket import Bucket, BucketArrays, When
 from etl.correlate.adhoc.run.changelog import Changelog
+from etl.correlate.adhoc.run.combine import combinations
 from etl.correlate.adhoc.run.components import Component, LeafSets, Running, Slots, Team, build
 from etl.correlate.adhoc.run.eager import Flat
 from etl.correlate.adhoc.run.factor import Factor, QuerySets, join
@@ -68,10 +70,10 @@ class AdhocJoin:
         self.plan = Plan()
         self.history = PartitionHistory(((first_slot, even(tasks)),))
         self.running: dict[str, Running] = {}
-        self._buckets: dict[tuple[str, int], Bucket] = {}
+        self._buckets: dict[tuple[str, When], Bucket] = {}
         self._components: list[Component] = []
         self._scans: dict[str, Scan] = {}
-        self._located: dict[tuple[str, int], Located] = {}
+        self._located: dict[tuple[str, When], Located] = {}
 
     # -- changes ---------------------------------------------------------------------------------------------------
 
@@ -107,6 +109,16 @@ class AdhocJoin:
         self._scans = {name: Scan.of(self.streams[name], found) for name, found in readers.items()}
         self._located.clear()
 
+    def adopt(self, batch: int, running: Mapping[str, Running], plan: Plan) -> None:
+        """Queries and plan as somebody else keeps them, from a batch on."""
+        self.next_slot, self.running = batch, dict(running)
+        self._replan(plan)
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """What buckets must hold of every stream that some query reads."""
+        return {name: tuple(scan.columns) for name, scan in self._scans.items()}
+
     def _default(self, name: str) -> Choice:
         query = self.running[name].query
         return Choice(left_deep(query), dict.fromkeys(query.edges, _ALONE + self.running[name].number))
@@ -120,19 +132,21 @@ class AdhocJoin:
         for stream, scan in self._scans.items():
             table = tables.get(stream)
             if table is not None and table.num_rows:
-                self._buckets[stream, slot] = Bucket(stream, slot, table.select(scan.columns).combine_chunks())
-        self.next_slot = slot + 1
-        self._expire(slot)
-
-    def _expire(self, slot: int) -> None:
+                bucket = Bucket(stream, slot, table.select(scan.columns).combine_chunks())
+                self._buckets[stream, bucket.when] = bucket
         windows = {stream: scan.window for stream, scan in self._scans.items()}
-        for key in [key for key in self._buckets if key[1] <= slot - windows.get(key[0], 0)]:
-            self._buckets.pop(key)
-            self._located.pop(key, None)
-        oldest = slot + 1 - max(windows.values(), default=0)
+        held = [each for (stream, at), each in self._buckets.items() if at.slot > slot - windows.get(stream, 0)]
+        self.hold(slot, held)
+        self.history = self.history.pruned(slot + 1 - max(windows.values(), default=0))
+
+    def hold(self, batch: int, buckets: Iterable[Bucket]) -> None:
+        """Exactly these buckets are there; those of `batch` are new. What was made of others is forgotten."""
+        held = {(bucket.stream, bucket.when): bucket for bucket in buckets}
+        same = {key for key, bucket in held.items() if self._buckets.get(key) is bucket}
+        self._located = {key: each for key, each in self._located.items() if key in same}
         for component in self._components:
-            component.expire(oldest)
-        self.history = self.history.pruned(oldest)
+            component.retain(same)
+        self._buckets, self.next_slot = held, batch + 1
 
     def results(self, task: int | None = None) -> SlotResult:
         """What every query gets from the newest slot: all of it, or the part of one task."""
@@ -143,7 +157,7 @@ class AdhocJoin:
                 sink = Sink(team, self._types)
                 for slots, mask in self._combinations(component, root, team):
                     joined = self._join(component, root, slots, mask)
-                    partitioning = None if task is None else self.history.at(min(slots))
+                    partitioning = None if task is None else self.history.at(min(at.batch for at in slots))
                     if joined is not None:
                         found.joins += 1
                         sink.take(joined, mask, task, partitioning)
@@ -159,22 +173,24 @@ class AdhocJoin:
         return self.streams[of.stream].columns[of.column]
 
     def _combinations(self, component: Component, root: Node, team: Team) -> Iterator[tuple[Slots, int]]:
-        """The slots, one per stream in order of name, whose results are new; and the queries that they are for."""
-        newest = self.next_slot - 1
-        recent = range(max(newest + 1 - team.window, team.created), newest + 1)
-        there, possible = [], team.mask & component.awake
+        """The buckets, one per stream in order of name, whose results are new; and the queries that they are for."""
+        newest, possible, there = self.next_slot - 1, team.mask & component.awake, list[list[When]]()
         if not possible:
             return
         for stream in sorted(root.tree.streams):
-            leaves = {slot: leaf for slot in recent if (leaf := self._leaf(component, stream, slot)) is not None}
+            recent = (at for name, at in self._buckets if name == stream and at.batch >= team.created)
+            leaves = {at: leaf for at in recent if (leaf := self._leaf(component, stream, at)) is not None}
             possible &= reduce(or_, (leaf.mask for leaf in leaves.values()), 0)
             there.append(list(leaves))
             if not possible:
                 return
-        masks = {oldest: team.covering(oldest, newest, possible) for oldest in recent}
-        for slots in product(*there):
-            if max(slots) == newest and masks[min(slots)]:
-                yield slots, masks[min(slots)]
+        masks: dict[tuple[int, int], int] = {}
+        for slots in combinations(there, newest, team.window):
+            limits = min(at.batch for at in slots), max(at.slot for at in slots) - min(at.slot for at in slots)
+            if limits not in masks:
+                masks[limits] = team.covering(*limits, possible)
+            if masks[limits]:
+                yield slots, masks[limits]
 
     # -- joins -----------------------------------------------------------------------------------------------------
 
@@ -183,7 +199,8 @@ class AdhocJoin:
         if node not in component.inner:
             return self._joined(component, node, slots, mask)
         if (node, slots) not in component.results:
-            everybody = component.sharers[node].covering(min(slots), max(slots))
+            oldest, apart = min(at.batch for at in slots), max(at.slot for at in slots) - min(at.slot for at in slots)
+            everybody = component.sharers[node].covering(oldest, apart)
             component.results[node, slots] = self._joined(component, node, slots, everybody)
         return component.results[node, slots]
 
@@ -208,23 +225,22 @@ class AdhocJoin:
         assert isinstance(right, Flat), "late and eager results do not mix"
         return eager.join_flat(left, right, node.tree.edge, mask)
 
-    def _leaf(self, component: Component, stream: str, slot: int) -> Factor | None:
+    def _leaf(self, component: Component, stream: str, when: When) -> Factor | None:
         """A bucket with the component's query sets; None if no query that is awake wants any of its tuples."""
-        leaf = component.leaves.get((stream, slot))
+        leaf = component.leaves.get((stream, when))
         if leaf is None or component.awake & component.readers[stream] & ~leaf.evaluated:
-            bucket = self._buckets.get((stream, slot))
+            bucket = self._buckets.get((stream, when))
             wanted = component.awake | (leaf.evaluated if leaf is not None else 0)
             leaf = LeafSets(wanted, None if bucket is None else self._query_sets(wanted & component.mask, bucket))
-            component.set_leaf(stream, slot, leaf)
+            component.set_leaf(stream, when, leaf)
         return leaf.factor
 
     def _awake(self, component: Component) -> int:
         """The queries that may want some tuple of every stream they read. The others have no result in this slot."""
         asleep = 0
         for stream, readers in component.readers.items():
-            slots = range(self.next_slot - self._scans[stream].window, self.next_slot)
-            buckets = (self._buckets.get((stream, slot)) for slot in slots)
-            active = reduce(or_, (self._locate(bucket).active for bucket in buckets if bucket is not None), 0)
+            buckets = (bucket for (name, _), bucket in self._buckets.items() if name == stream)
+            active = reduce(or_, (self._locate(bucket).active for bucket in buckets), 0)
             asleep |= readers & ~active
         return component.mask & ~asleep
 
@@ -242,7 +258,7 @@ class AdhocJoin:
         )
 
     def _locate(self, bucket: Bucket) -> Located:
-        key = (bucket.stream, bucket.slot)
+        key = (bucket.stream, bucket.when)
         if key not in self._located:
             self._located[key] = self._scans[bucket.stream].locate(bucket)
         return self._located[key]
@@ -270,6 +286,7 @@ class AdhocJoin:
                 raise SnapshotRefused(
                     f"it holds {arrays.stream} of slot {arrays.slot}, but ends before slot {snapshot.slot}"
                 )
-            engine._buckets[arrays.stream, arrays.slot] = arrays.restore()
+            bucket = arrays.restore()
+            engine._buckets[arrays.stream, bucket.when] = bucket
         engine._replan(snapshot.plan)
         return engine

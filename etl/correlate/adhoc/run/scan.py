@@ -42,7 +42,9 @@ class Scan:
         cells = self.selections.locate(bucket.table)
         possible = bitsets.positions_of(self.selections.active(cells, len(bucket)))
         seeing = (self.readers[at] for at in possible)
-        return Located(self, cells, bitsets.mask_of(each.number for each in seeing if each.created <= bucket.slot))
+        return Located(
+            self, cells, bitsets.mask_of(each.number for each in seeing if each.created <= bucket.when.batch)
+        )
 
 
 @dataclass(frozen=True, slots=True)

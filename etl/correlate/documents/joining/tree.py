@@ -24,6 +24,7 @@ import numpy as np
 from etl.correlate.documents.dictionary import I32, I64
 from etl.correlate.documents.joining.descent import UNKNOWN, TreeArrays, descend
 from etl.correlate.documents.joining.tree_kernels import (
+    counting_order,
     lay_out_groups,
     lay_out_nodes,
     sort_documents,
@@ -66,7 +67,8 @@ class FPTree:
         rank = np.full(len(dictionary.attributes), -1, np.int32)
         rank[attributes] = np.arange(len(attributes), dtype=np.int32)
         used = np.flatnonzero(np.bincount(documents.pairs, minlength=1))
-        pair_of_label = used[np.lexsort((used, rank[dictionary.pair_attribute[used]]))].astype(np.int32)
+        by_rank = counting_order(rank[dictionary.pair_attribute[used]], len(attributes))[1]
+        pair_of_label = used[by_rank].astype(np.int32)
         pair_label = np.full(len(dictionary), -1, np.int32)
         pair_label[pair_of_label] = np.arange(len(used), dtype=np.int32)
         labels = pair_label[documents.pairs]
@@ -142,6 +144,6 @@ def _look_up(table: I32, codes: I32) -> I32:
 
 def _header(label: I32, labels: int) -> tuple[I64, I32]:
     """The header table: the nodes of every label, in preorder."""
-    offsets = np.zeros(labels + 1, np.int64)
-    np.cumsum(np.bincount(label[1:], minlength=labels)[:labels], out=offsets[1:])
-    return offsets, (np.argsort(label[1:], kind="stable") + 1).astype(np.int32)
+    offsets, order = counting_order(label[1:], labels)
+    order += 1
+    return offsets, order

@@ -1,7 +1,7 @@
 """What a run knows about its batches before it reads them: which plan, how far event time has come, how many tuples.
 
 A batch's entry is written once, when the batch begins, and never changes. All that a step does depends on entries and
-files only, so a repeated step writes the same file.
+files only, so a repeated step writes the same file. Entries of batches that no window reaches are forgotten.
 
     horizon    the largest event time of all streams up to and including the batch
     watermark  the horizon before the batch, less the lateness: what is older came too late, windows that ended are over
@@ -9,57 +9,91 @@ files only, so a repeated step writes the same file.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from etl.correlate.multiway import layout
 from etl.correlate.multiway.codes import I64
-from etl.correlate.multiway.execution.folder import SiteFolder
+from etl.correlate.multiway.execution.book import Book, Json
 from etl.correlate.multiway.query import JoinQuery, TimeWindow, TupleWindow
 
 BEGINNING = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """What a batch has of a stream: tuples that take part, and an event time that none of them is beyond.
+
+    The number must be exact for a stream with a tuple window; else it only tells some from none.
+    """
+
+    rows: int
+    latest: int
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A batch. `rows` and `latest` are by stream: tuples that take part, and the largest event time among them."""
+    """A batch. `rows`, `latest` and `before` are by stream: as in `Arrival`, and the tuples of all batches before."""
 
     number: int
     epoch: int
     horizon: int
     rows: tuple[int, ...]
     latest: tuple[int, ...]
+    before: tuple[int, ...]
 
 
 class Calendar:
-    """The entries, kept as one small file per batch under the coordinator's folder."""
+    """The entries that are not forgotten, from `first` on."""
 
-    def __init__(self, query: JoinQuery, folder: SiteFolder) -> None:
-        self._query, self._folder = query, folder
-        names = folder.names(self._place())
-        self.entries = [_entry(folder.read(f"{self._place()}/{name}")) for name in names if name.endswith(".json")]
+    def __init__(self, query: JoinQuery, book: Book) -> None:
+        self._query, self._book = query, book
+        self._entries = [_entry(content) for content in book.entries()]
         self._live: dict[int, int] = {}
-        self._before = np.zeros((1, len(query.streams)), np.int64)
-        for entry in self.entries:
-            self._count(entry)
+        last = self._entries[-1] if self._entries else None
+        after = [0] * len(query.streams) if last is None else np.add(last.before, last.rows)
+        self._before = np.array([*(one.before for one in self._entries), after], np.int64)
 
-    def _place(self) -> str:
-        return f"{self._query.name}/batches"
+    @property
+    def first(self) -> int:
+        """The first batch that is not forgotten."""
+        return self._entries[0].number if self._entries else 0
 
-    def append(self, entry: Entry) -> None:
-        assert entry.number == len(self.entries), "batches follow one another"
-        content = {name: getattr(entry, name) for name in Entry.__slots__}
-        self._folder.write(f"{self._place()}/{entry.number:012d}.json", json.dumps(content).encode())
-        self.entries.append(entry)
-        self._count(entry)
+    @property
+    def following(self) -> int:
+        """The number of the batch that begins next."""
+        return self.first + len(self._entries)
 
-    def _count(self, entry: Entry) -> None:
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries)
+
+    def entry(self, number: int) -> Entry:
+        return self._entries[number - self.first]
+
+    def begin(self, epoch: int, arrivals: list[Arrival]) -> Entry:
+        """The next batch, which follows a plan."""
+        number = self.following
+        horizon = max(self.horizon(number - 1), *(one.latest for one in arrivals if one.rows), BEGINNING)
+        entry = Entry(
+            number, epoch, horizon, tuple(one.rows for one in arrivals), tuple(one.latest for one in arrivals),
+            tuple(int(count) for count in self._before[-1]),
+        )  # fmt: skip
+        self._book.add_entry(number, asdict(entry))
+        self._entries.append(entry)
         self._before = np.vstack([self._before, self._before[-1] + np.array(entry.rows, np.int64)])
+        return entry
+
+    def forget(self, before: int) -> None:
+        """Entries of earlier batches are not asked for any more; the newest stays."""
+        leave = min(max(before - self.first, 0), len(self._entries) - 1)
+        if leave > 0:
+            del self._entries[:leave]
+            self._before = self._before[leave:]
 
     def horizon(self, batch: int) -> int:
-        return self.entries[batch].horizon if batch >= 0 else BEGINNING
+        return self.entry(batch).horizon if batch >= self.first and self._entries else BEGINNING
 
     def watermark(self, batch: int) -> int:
         before = self.horizon(batch - 1)
@@ -67,13 +101,13 @@ class Calendar:
         return before - lateness if before > BEGINNING else BEGINNING
 
     def first_sequence(self, stream: int, batch: int) -> int:
-        return int(self._before[batch, stream])
+        return int(self._before[batch - self.first, stream])
 
     def closed(self, stream: int, batch: int) -> tuple[int, int]:
         """The tuples (by their place in the stream) that a batch pushes out of a tuple window: from, up to."""
         window = self._query.streams[stream].window
         assert isinstance(window, TupleWindow), "only tuple windows are closed by tuples"
-        first, after = (max(0, int(self._before[n, stream]) - window.tuples) for n in (batch, batch + 1))
+        first, after = (max(0, self.first_sequence(stream, number) - window.tuples) for number in (batch, batch + 1))
         return first, after
 
     def ends(self, stream: int, batch: int, starts: I64) -> I64:
@@ -96,8 +130,8 @@ class Calendar:
 
     def _first_live(self, stream: int, batch: int) -> int:
         watermark, window = self.watermark(batch), self._query.streams[stream].window
-        for number in range(self._live.get(batch - 1, 0), batch):
-            entry = self.entries[number]
+        for number in range(max(self._live.get(batch - 1, 0), self.first), batch):
+            entry = self.entry(number)
             if not entry.rows[stream]:
                 continue
             if isinstance(window, TimeWindow):
@@ -109,10 +143,11 @@ class Calendar:
 
     def _leaves(self, stream: int, number: int, tuples: int, batch: int) -> int:
         """When the last tuple of a batch leaves a tuple window, at the latest."""
-        pushed = np.searchsorted(self._before[: batch + 1, stream], self._before[number + 1, stream] + tuples)
-        return self.horizon(int(pushed) - 1) if pushed <= batch else layout.FOREVER
+        counts = self._before[: batch + 1 - self.first, stream]
+        pushed = self.first + int(np.searchsorted(counts, self.first_sequence(stream, number + 1) + tuples))
+        return self.horizon(pushed - 1) if pushed <= batch else layout.FOREVER
 
 
-def _entry(content: bytes) -> Entry:
-    one = json.loads(content)
-    return Entry(one["number"], one["epoch"], one["horizon"], tuple(one["rows"]), tuple(one["latest"]))
+def _entry(one: Json) -> Entry:
+    by_stream = (tuple(one[name]) for name in ("rows", "latest", "before"))
+    return Entry(one["number"], one["epoch"], one["horizon"], *by_stream)

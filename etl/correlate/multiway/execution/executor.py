@@ -1,6 +1,6 @@
 """Carries a plan out over the folders of its sites, batch by batch.
 
-    begin(batch)   fixes what belongs to it and the plan it follows          ── entry, before anything is read
+    begin(batch)   fixes what belongs to it and the plan it follows          ── entry in the book, before it is read
     run()          every step of every unfinished batch that can be done     ── one file per step, then `finished`
 
 A step is done when its file is there. Files are named by plan, step and batch, are written whole or not at all, and
@@ -12,17 +12,17 @@ steps, without those that make results (ADR 49).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from etl.correlate.multiway import layout
-from etl.correlate.multiway.execution.calendar import Calendar, Entry
+from etl.correlate.multiway.execution.book import Book, Json
+from etl.correlate.multiway.execution.calendar import BEGINNING, Arrival, Calendar, Entry
 from etl.correlate.multiway.execution.extract import event_time, extract, select
-from etl.correlate.multiway.execution.folder import SiteAway, SiteFolder, to_bytes
-from etl.correlate.multiway.execution.kernel import Kernel, SortedKernel
+from etl.correlate.multiway.execution.folder import SiteAway, SiteFolder, from_bytes, to_bytes
+from etl.correlate.multiway.execution.kernel import Kernel, RunKernel
 from etl.correlate.multiway.execution.mjoin import mjoin
 from etl.correlate.multiway.execution.program import (
     CloseWindows,
@@ -43,52 +43,69 @@ from etl.correlate.multiway.query import JoinQuery
 
 
 class Executor:
-    """One query's state over the folders, which have been created; `coordinator` holds the entries and the plans."""
+    """One query's state over the folders, which have been created; the book holds the entries and the plans."""
 
     def __init__(
         self,
         query: JoinQuery,
-        coordinator: SiteFolder,
+        book: Book,
         folders: Mapping[str, SiteFolder],
         segments: Segments,
         kernel: Kernel | None = None,
     ) -> None:
         self.query, self._folders, self._segments = query, folders, segments
-        self._coordinator, self._kernel = coordinator, kernel or SortedKernel()
-        self.calendar = Calendar(query, coordinator)
+        self._book, self._kernel = book, kernel or RunKernel()
+        self.calendar = Calendar(query, book)
         self._state = State(query, folders, self.calendar)
         self._done: set[tuple[int, int, Step]] = set()
         self._blocked: dict[tuple[int, int, Step], str] = {}  # steps that wait, and the site they wait for
-        self._finished = {int(name.split(".")[0]) for name in coordinator.names(f"{query.name}/finished")}
-        self.epochs = [self._read_epoch(name) for name in coordinator.names(f"{query.name}/plans")]
+        self._finished = set(book.finished())
+        self._sent: list[Shipped] = []
+        self.epochs = {number: self._epoch(number, content) for number, content in book.plans()}
 
     # -- what is decided before a batch is read
 
-    def adopt(self, plan: Node) -> None:
-        """A plan for the batches that begin from now on."""
-        first = len(self.calendar.entries)
-        content = {"plan": to_json(plan), "first_batch": first}
-        name = f"{len(self.epochs):04d}.json"
-        self._coordinator.write(f"{self.query.name}/plans/{name}", json.dumps(content).encode())
-        self.epochs.append(self._read_epoch(name))
+    @property
+    def latest(self) -> Epoch:
+        """The plan that new batches follow."""
+        return self.epochs[max(self.epochs)]
 
-    def _read_epoch(self, name: str) -> Epoch:
-        content = json.loads(self._coordinator.read(f"{self.query.name}/plans/{name}"))
-        first, program = int(content["first_batch"]), compile_plan(self.query, from_json(content["plan"]))
-        return Epoch(int(name.split(".")[0]), first, self.calendar.first_live(first) if first else 0, program)
+    @property
+    def unfinished(self) -> list[int]:
+        return [one.number for one in self.calendar.entries if one.number not in self._finished]
+
+    def adopt(self, plan: Node, reason: str = "", made_by: str = "") -> None:
+        """A plan for the batches that begin from now on."""
+        first = self.calendar.following
+        replayed = self.calendar.first_live(first) if self.epochs else first
+        number = max(self.epochs, default=-1) + 1
+        content = {"plan": to_json(plan), "first_batch": first, "first_replayed": replayed}
+        content |= {"reason": reason, "made_by": made_by}
+        self._book.add_plan(number, content)
+        self.epochs[number] = self._epoch(number, content)
+
+    def _epoch(self, number: int, content: Json) -> Epoch:
+        plan = from_json(content["plan"])
+        first, replayed = content["first_batch"], content["first_replayed"]
+        notes = content.get("reason", ""), content.get("made_by", "")
+        return Epoch(number, first, replayed, plan, compile_plan(self.query, plan), *notes)
 
     def begin(self, segments: Mapping[int, pa.Table]) -> Entry:
         """The next batch, with what each stream has in it."""
-        number = len(self.calendar.entries)
-        rows, latest = [], []
+        number, arrivals = self.calendar.following, []
         for stream in range(len(self.query.streams)):
             starts = event_time(self.query, stream, self._in_time(stream, number, segments[stream])[0])
-            rows.append(len(starts))
-            latest.append(int(starts[-1]) if len(starts) else self.calendar.horizon(number - 1))
-        horizon = max(self.calendar.horizon(number - 1), *latest)
-        entry = Entry(number, self.epochs[-1].number, horizon, tuple(rows), tuple(latest))
-        self.calendar.append(entry)
-        return entry
+            arrivals.append(Arrival(len(starts), int(starts[-1]) if len(starts) else BEGINNING))
+        return self.begin_counted(arrivals)
+
+    def begin_counted(self, arrivals: Sequence[Arrival]) -> Entry:
+        """The next batch, when somebody else has counted what is in it."""
+        return self.calendar.begin(self.latest.number, list(arrivals))
+
+    def count(self, stream: int) -> int:
+        """The tuples of the batch that begins next that take part: what a tuple window counts."""
+        number = self.calendar.following
+        return int(self._in_time(stream, number, self._segments.read(stream, number))[0].num_rows)
 
     def _in_time(self, stream: int, batch: int, segment: pa.Table) -> tuple[pa.Table, pa.Table]:
         """The tuples that take part, and those that came too late."""
@@ -101,6 +118,8 @@ class Executor:
     def run(self, at: str | None = None) -> RunReport:
         """Does all that can be done now; `at` a site, only what is done there (a task per site, side by side)."""
         report = RunReport()
+        self._sent = report.sent
+        self._finished |= set(self._book.finished())  # tasks of other sites finish batches too
         self._blocked.clear()
         for epoch, batch, steps in self._units():
             shipped: list[Shipped] = []
@@ -111,16 +130,16 @@ class Executor:
             else:
                 report.shipped += shipped
                 if not waiting:
-                    self._finish(batch, report)
+                    self._finish(epoch, batch, report)
         self._expire()
         return report
 
     def _units(self) -> Iterator[tuple[Epoch, int, tuple[Step, ...]]]:
         """Batches in order; before the first of a plan, the replayed ones."""
-        for epoch in self.epochs:
+        for epoch in list(self.epochs.values()):
             own = [entry.number for entry in self.calendar.entries if entry.epoch == epoch.number]
             todo = [batch for batch in own if batch not in self._finished]
-            if todo and todo[0] == own[0]:
+            if todo and todo[0] == epoch.first_batch:
                 for batch in range(epoch.first_replayed, epoch.first_batch):
                     yield epoch, batch, epoch.program.priming
             for batch in todo:
@@ -136,9 +155,11 @@ class Executor:
                 if blocked is None and not self._is_done(epoch, step, batch):
                     if at in (None, worked_at(step)):
                         self._do(epoch, step, batch)
+                        made = self._account(epoch, step, batch) if isinstance(step, Ship) else None
+                        self._sent += [made] if made is not None and made.crosses else []
                     else:
                         blocked = worked_at(step)
-                if blocked is None and isinstance(step, Ship):
+                if blocked is None and isinstance(step, Ship) and step.input.site != step.output.site:
                     shipped.append(self._account(epoch, step, batch))
                 if blocked is None:
                     self._done.add((epoch.number, batch, step))
@@ -146,7 +167,8 @@ class Executor:
                 blocked = self._who_is_away(error)
             if blocked is not None:
                 self._blocked[epoch.number, batch, step] = blocked
-                waiting.append(Waiting(batch, f"{step.name} → {step.output.name} at {step.output.site}", blocked))
+                name = f"{step.name} → {step.output.name} at {step.output.site}"
+                waiting.append(Waiting(batch, name, blocked, worked_at(step)))
         return waiting
 
     def _who_is_away(self, error: SiteAway | OSError) -> str:
@@ -200,8 +222,7 @@ class Executor:
     def _extract(self, step: Extract, batch: int) -> pa.Table:
         kept, late = self._in_time(step.stream, batch, self._segments.read(step.stream, batch))
         if late.num_rows:
-            name = f"{self.query.name}/late/{self.query.streams[step.stream].name}/{batch:012d}.arrow"
-            self._folders[step.output.site].write(name, to_bytes(late))
+            self._folders[step.output.site].write(self._late_name(step.stream, batch), to_bytes(late))
         return extract(self.query, step.stream, kept, self.calendar.first_sequence(step.stream, batch))
 
     def _close(self, step: CloseWindows, batch: int) -> pa.Table:
@@ -228,22 +249,22 @@ class Executor:
 
     # -- the end of a batch
 
-    def _finish(self, batch: int, report: RunReport) -> None:
-        """The batch is done: says so, and lets go of files whose windows are over."""
-        mine = [[getattr(one, name) for name in Shipped.__slots__] for one in report.shipped if one.batch == batch]
-        self._coordinator.write(f"{self.query.name}/finished/{batch:012d}.json", json.dumps(mine).encode())
+    def _finish(self, epoch: Epoch, batch: int, report: RunReport) -> None:
+        """The batch is done: says so, with what it shipped."""
+        mine = [one for one in report.shipped if one.batch == batch]
+        filling = [one for one in report.replayed if epoch.first_replayed <= one.batch < epoch.first_batch]
+        self._book.finish(batch, mine, filling if batch == epoch.first_batch else ())
         self._finished.add(batch)
         report.finished.append(batch)
 
     def _expire(self) -> None:
         """Removes files that no unfinished batch, nor any to come, can need."""
-        begun = len(self.calendar.entries)
-        oldest = next((n for n in range(begun) if n not in self._finished), begun)
+        oldest = min(self.unfinished, default=self.calendar.following)
         live = self.calendar.first_live(oldest)
         self._state.forget(live)
         self._done = {one for one in self._done if one[1] >= live}
-        for epoch in self.epochs:
-            over = epoch is not self.epochs[-1] and oldest >= self.epochs[epoch.number + 1].first_batch
+        for epoch in self.epochs.values():
+            over = self._is_over(epoch, oldest)
             for step in epoch.program.priming:
                 folder = self._folders[step.output.site]
                 room = self._state.room(epoch, step)
@@ -261,12 +282,56 @@ class Executor:
                     if int(name.removesuffix(".arrow").rsplit("-", 1)[-1]) < live:
                         folder.remove(f"{outbox}/{name}")
 
+    def _is_over(self, epoch: Epoch, oldest: int) -> bool:
+        """Whether all batches of a plan are finished and another one has taken over."""
+        later = [one.first_batch for number, one in self.epochs.items() if number > epoch.number]
+        return bool(later) and oldest >= min(later)
+
+    def forget(self, kept: int) -> int:
+        """Lets go of entries and plans that nothing asks for; results from batch `kept` on are still to be read.
+
+        Gives the first batch that is still in some window.
+        """
+        oldest = min([kept, *self.unfinished, self.calendar.following])
+        live = self.calendar.first_live(oldest)
+        away = [name for name, folder in self._folders.items() if not folder.is_there()]
+        over = [number for number, epoch in self.epochs.items() if self._is_over(epoch, oldest)]
+        if not away:  # what is not removed there now is found by the plan's number later
+            self.epochs = {number: one for number, one in self.epochs.items() if number not in over}
+        self._book.forget(live - 1, min(self.epochs, default=0))
+        self.calendar.forget(live - 1)
+        self._finished = {batch for batch in self._finished if batch >= self.calendar.first}
+        return live
+
     # -- what came out
 
     def results(self, batch: int) -> pa.Table:
         """A batch's results: at the target if there is one, else from the sites that made them."""
-        program = self.epochs[self.calendar.entries[batch].epoch]
+        epoch = self.epochs[self.calendar.entry(batch).epoch]
         kind = "gathered" if self.query.target is not None else "result"
-        stores = [store for store in program.program.writers if store.kind == kind]
+        stores = [store for store in epoch.program.writers if store.kind == kind]
         shown = [layout.shown(s.name, name) for s in self.query.streams for name in s.columns]
-        return pa.concat_tables(self._state.whole(program, store, batch).select(shown) for store in stores)
+        return pa.concat_tables(self._state.whole(epoch, store, batch).select(shown) for store in stores)
+
+    def late(self, batch: int) -> Iterator[tuple[int, pa.Table]]:
+        """The tuples of a batch that came too late, by stream."""
+        for number, stream in enumerate(self.query.streams):
+            folder, name = self._folders[stream.site], self._late_name(number, batch)
+            if not folder.is_there():
+                raise SiteAway(stream.site)
+            if folder.exists(name):
+                yield number, from_bytes(folder.read(name), stream.schema)
+
+    def discard(self, batch: int) -> None:
+        """Removes the results of a batch, which are with their readers now."""
+        epoch = self.epochs[self.calendar.entry(batch).epoch]
+        for step in epoch.program.steps:
+            folder = self._folders[step.output.site]
+            if step.output.kind in ("result", "gathered") and folder.is_there():
+                folder.remove(self._state.path(epoch, step, batch))
+        for number, stream in enumerate(self.query.streams):
+            if self._folders[stream.site].is_there():
+                self._folders[stream.site].remove(self._late_name(number, batch))
+
+    def _late_name(self, stream: int, batch: int) -> str:
+        return f"{self.query.name}/late/{self.query.streams[stream].name}/{batch:012d}.arrow"

@@ -40,11 +40,18 @@ class SiteFolder:
 
     def create(self) -> None:
         """Leaves the marker; the root itself must be there."""
+        self.reach()
+        try:
+            if not self.is_there():
+                self._put(MARKER, self.site.name.encode())
+        except OSError as error:
+            raise RootNotReachable(self.site.name, self.site.root, type(error).__name__) from error
+
+    def reach(self) -> None:
+        """Raises `RootNotReachable` when there is no such root."""
         try:
             if not self._fs.isdir(self._root):
                 raise RootNotReachable(self.site.name, self.site.root, "there is no such folder")
-            if not self.is_there():
-                self._put(MARKER, self.site.name.encode())
         except OSError as error:
             raise RootNotReachable(self.site.name, self.site.root, type(error).__name__) from error
 

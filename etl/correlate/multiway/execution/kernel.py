@@ -1,11 +1,11 @@
 """The local window join: which tuples of two sides have equal codes and intersecting windows.
 
-    index(stored)        sorted by (code, start)
-    probe(tuples)        two binary searches per tuple: its code, and the starts its window can meet
+A stored tuple meets a probe when codes are equal, stored.start <= probe.end and stored.end >= probe.start.
 
-A stored tuple meets a probe when codes are equal, stored.start <= probe.end and stored.end >= probe.start. The first
-two are a range of the sorted order; the third is checked on that range, which the longest stored window bounds from
-below. Other kernels can take the place of this one: `Kernel` is all that a step asks for.
+    RunKernel      the runs of the biclique: a hash directory of codes; both ends of the window are checked in its loop
+    SortedKernel   sorted by (code, start): two binary searches per probe give a range, whose ends are checked
+
+Both give the same pairs; `Kernel` is all that a step asks for. Runs are the faster ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
+from etl.correlate.model import FIRST, LAST, Tuples
 from etl.correlate.multiway.codes import I64
+from etl.correlate.runs import Probes, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,32 @@ class WindowIndex(Protocol):
 
 class Kernel(Protocol):
     def index(self, stored: Side) -> WindowIndex: ...
+
+
+class RunKernel:
+    """The biclique's local kernel: a run with a hash directory (`etl.correlate.runs`)."""
+
+    def index(self, stored: Side) -> WindowIndex:
+        return RunIndex(stored)
+
+
+class RunIndex:
+    """Codes are the key, starts the times, ends the value of a band that is bounded from below only."""
+
+    def __init__(self, stored: Side) -> None:
+        rows = np.arange(len(stored.code))
+        tuples = Tuples(rows, stored.start, np.full(len(rows), FIRST), stored.code.view(np.uint64), value=stored.end)
+        self._run = Run.build("hash", tuples)[0] if len(rows) else None
+
+    def probe(self, side: Side) -> Pairs:
+        rows = np.arange(len(side.code))
+        if self._run is None or not len(rows):
+            return Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
+        lanes, high = side.code.view(np.uint64), np.full(len(rows), LAST)
+        tuples = Tuples(rows, side.start, np.full(len(rows), FIRST), lanes, low=side.start, high=high)
+        probes = Probes.of("hash", tuples, np.full(len(rows), FIRST), side.end)
+        count, _, stored, met, _, _ = self._run.probe(probes)
+        return Pairs(probes.tuples.refs[met[:count], 0], self._run.refs[stored[:count], 0])
 
 
 class SortedKernel:

@@ -10,6 +10,8 @@ from etl.correlate.multiway import layout
 from etl.correlate.multiway.codes import encode
 from etl.correlate.multiway.execution.extract import select
 from etl.correlate.multiway.execution.folder import to_bytes
+from etl.correlate.multiway.files import filled
+from etl.correlate.multiway.planning.tree import Node, Shipment
 from etl.correlate.multiway.query import JoinQuery
 from etl.correlate.multiway.rates import RateModel
 from etl.correlate.multiway.statistics import StreamStatistics, rate_model
@@ -38,10 +40,24 @@ def measured_model(query: JoinQuery, statistics: Sequence[StreamStatistics]) -> 
 
 def head_bytes(query: JoinQuery, streams: int) -> int:
     """What a file takes besides its tuples: schema, message heads and padding."""
-    row = pa.table([pa.nulls(1, one.type).fill_null(_some(one.type)) for one in layout.schema(query, streams)],
-                   schema=layout.schema(query, streams))  # fmt: skip
-    return len(to_bytes(row))
+    schema = layout.schema(query, streams)
+    return len(to_bytes(pa.table([_one(field.type) for field in schema], schema=schema)))
 
 
-def _some(kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(0).cast(kind) if not pa.types.is_string(kind) else pa.scalar("")
+def heads_per_s(
+    query: JoinQuery, plan: Node, model: RateModel, batch_s: float, destination: str | None = None
+) -> dict[Shipment, float]:
+    """What the heads of files take, by shipment: a file per batch, if it holds anything."""
+    chances = filled(plan, model, batch_s, destination)
+    return {one: head_bytes(query, one.streams) / batch_s * chance for one, chance in chances.items()}
+
+
+def _one(kind: pa.DataType) -> pa.Array:
+    """A single small value of a type."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.array([""], kind)
+    try:
+        width = int(kind.bit_width)
+    except ValueError:  # other types of varying length
+        return pa.nulls(1, kind)
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(max(width // 8, 1)))])

@@ -18,6 +18,7 @@ from etl.correlate.multiway.execution.folder import SiteFolder, from_bytes
 from etl.correlate.multiway.execution.mjoin import Input
 from etl.correlate.multiway.execution.program import Program, Route, Step, Store
 from etl.correlate.multiway.execution.tuples import Tuples, concat, empty, load
+from etl.correlate.multiway.planning.tree import Node
 from etl.correlate.multiway.query import JoinQuery
 
 ENDS = pa.schema([pa.field(layout.END, pa.int64())])
@@ -30,7 +31,10 @@ class Epoch:
     number: int
     first_batch: int
     first_replayed: int
+    plan: Node
     program: Program
+    reason: str = ""
+    made_by: str = ""  # how it was asked for
 
 
 class State:

@@ -23,6 +23,7 @@ from etl.correlate.multiway.planning.tree import PMJoin, Shipment, Source, cost,
 from etl.correlate.multiway.rates import F64, Costs, HistogramSelectivity, PartitionedRates, RateModel
 
 Method = Literal["algorithm1", "optimal"]
+_ROUNDING = 1e-9  # bytes per second
 
 
 def best_unpartitioned(
@@ -119,20 +120,27 @@ def _confirm(
 ) -> list[int]:
     """Gives up plans that do not save, over all their partitions, by prices that had no part in choosing them.
 
-    Their partitions go back to the first plan, the best one without partitions.
+    Their partitions go over to the plan that is the cheapest for them together; the first plan, the best one without
+    partitions, is always among those.
     """
     edges = [set(shipments(plan, destination)) for plan in plans]
-    while len(used := set(chosen) | {0}) > 1:
-        saved = {}
-        for plan in used - {0}:
-            mine = np.flatnonzero(np.array(chosen) == plan)
-            own = edges[plan] - set().union(*(edges[n] for n in used - {plan}))
-            saved[plan] = float((prices[0, mine] - prices[plan, mine]).sum()) - len(own) * shipment_bytes_per_s
-        worst = min(saved, key=lambda plan: saved[plan])
-        if saved[worst] > 0.0:
-            break
-        chosen = [0 if plan == worst else plan for plan in chosen]
-    return chosen
+    kept = np.array(chosen)
+    while True:
+        used = sorted(set(kept.tolist()))
+        moves = []
+        for plan in used:
+            mine, others = np.flatnonzero(kept == plan), [n for n in sorted({0, *used}) if n != plan]
+            if not others:
+                continue
+            shared = set().union(*(edges[n] for n in used if n != plan))
+            further = np.array([len(edges[n] - shared) - len(edges[plan] - shared) for n in others])
+            instead = prices[np.ix_(others, mine)].sum(axis=1) + further * shipment_bytes_per_s
+            best = int(instead.argmin())
+            moves.append((float(prices[plan, mine].sum() - instead[best]), plan, others[best]))
+        saved, plan, other = max(moves, default=(0.0, 0, 0))
+        if saved <= _ROUNDING:
+            return [int(number) for number in kept]
+        kept[kept == plan] = other
 
 
 def _loss(plan: int, kept: list[int], prices: F64, edges: list[set[Shipment]], shipment_bytes_per_s: float) -> float:

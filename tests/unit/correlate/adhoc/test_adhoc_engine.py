@@ -13,6 +13,7 @@ from etl.correlate.adhoc.optimize.optimizer import Optimizer
 from etl.correlate.adhoc.plan import Choice, Plan, left_deep
 from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
+from etl.correlate.adhoc.run.bucket import When
 from etl.correlate.adhoc.run.changelog import Changelog
 from etl.correlate.adhoc.run.engine import AdhocJoin
 from etl.correlate.adhoc.run.result import finalise, merge_partials
@@ -87,7 +88,7 @@ def test_an_idle_query_has_no_bits() -> None:
     engine.apply(Changelog(create=(awake, *asleep), plan=together(awake, *asleep)))
     engine.step(0, tables({"V": [v(1), v(2)], "W": [w(1, 2)]}))
     (component,) = engine._components
-    leaf = component.leaves["V", 0].factor
+    leaf = component.leaves["V", When(0, 0)].factor
     assert leaf is not None
     assert leaf.sets["V"].words.shape == (2, 1)
     assert leaf.sets["V"].mask == 1 << engine.running["awake"].number

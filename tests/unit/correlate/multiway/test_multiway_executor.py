@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from etl.correlate.multiway.execution.book import FolderBook
 from etl.correlate.multiway.execution.executor import Executor
 from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.correlate.multiway.execution.observe import head_bytes, measured_model, observe
@@ -124,7 +125,7 @@ class _KillingKernel:
 def run_and_die(root: Path) -> None:
     world = World(three(root), root)
     home = quick(Site("home", f"{root}/home"))
-    Executor(world.query, home, world.folders, world.segments, _KillingKernel()).run()
+    Executor(world.query, FolderBook(world.query.name, home), world.folders, world.segments, _KillingKernel()).run()
 
 
 @pytest.mark.parametrize("site", ["eu", "us", "ap"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import fsspec
 import pyarrow as pa
 
+from etl.correlate.multiway.execution.book import FolderBook
 from etl.correlate.multiway.execution.executor import Executor
 from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.correlate.multiway.execution.report import RunReport
@@ -75,7 +76,7 @@ class World:
         self.folders = {site.name: self.folder(site) for site in self.query.sites}
         self.segments = FolderSegments(self.query, self.folders)
         home = quick(Site("home", f"{self.root}/home"))
-        self.executor = Executor(self.query, home, self.folders, self.segments)
+        self.executor = Executor(self.query, FolderBook(self.query.name, home), self.folders, self.segments)
 
     def feed(self, batch: dict[int, pa.Table], plan: Node | None = None) -> None:
         """A batch lands; with a plan, it is the first to follow it."""

@@ -67,6 +67,23 @@ def test_no_flipped_byte_of_a_run_changes_what_is_read(store: PageStore) -> None
     assert refused > len(whole) / 61 / 2, "most bytes of a run are data"
 
 
+def test_a_store_that_was_discarded_numbers_on_and_has_no_pins(store: PageStore) -> None:
+    from datetime import UTC, datetime
+
+    store.pin("somebody", datetime(2026, 1, 1, tzinfo=UTC))
+    assert store.is_whole()
+    path = only(store, "runs/*.arrows")
+    flip(path, path.stat().st_size // 2)
+    assert not PageStore(store.root).is_whole()
+    store.discard()
+    assert (store.versions(), store.pins.all(), store.is_whole()) == ([], [], True)
+    with pytest.raises(NothingPublished):
+        store.manifest()
+    publish(store, table(range(4)))
+    assert store.versions() == [2], "equal numbers mean equal rows"
+    assert len(contents(store)) == 4
+
+
 def test_a_lookup_is_not_misled_by_a_damaged_key_in_another_page(store: PageStore) -> None:
     path = only(store, "runs/*.arrows")
     whole = path.read_bytes()

@@ -231,6 +231,21 @@ def test_a_log_that_was_not_fed_all_the_time_is_noticed(dsn: str, source: Postgr
     refresh(store, source)
 
 
+def test_triggers_that_were_disabled_for_a_while_are_noticed(
+    dsn: str, source: PostgresMaster, store: PageStore
+) -> None:
+    run(dsn, "alter table master.customers disable trigger log_update")
+    run(dsn, "update master.customers set name = 'unseen' where customer_id = 1")
+    run(dsn, "alter table master.customers enable trigger log_update")
+    with pytest.raises(RepublishNeeded, match="not fed all the time"):
+        refresh(store, source)
+    Publisher(store).publish_from(source)
+    assert names(store, 1) == {1: "unseen"}
+    run(dsn, "alter table master.customers enable replica trigger log_update")
+    with pytest.raises(RepublishNeeded, match="not fed all the time"):
+        refresh(store, source)
+
+
 def test_a_table_without_a_log_can_be_published_but_not_followed(dsn: str, tmp_path: Path) -> None:
     run(dsn, "create table master.plain (id bigint primary key)")
     source, store = PostgresMaster(dsn, "master.plain", ["id"]), PageStore(tmp_path / "plain")

@@ -1,0 +1,142 @@
+"""Ours through Spark: whole micro-batches for 1 to 500 queries, with queries that come and go, and with idle ones."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.adhoc.in_process import _asleep, overall
+from bench.adhoc.site import Ours, declared, slot_files
+from bench.adhoc.workload import QueryShape, make_queries
+from bench.measured import progress
+from etl.correlate.adhoc.query.model import Query
+from etl.spark.correlate import SparkCorrelations
+from etl.spark.session import spark_session
+from etl.stack.postgres import embedded_postgres
+
+Row = dict[str, Any]
+WARM_UP, MEASURED = 4, 4
+
+
+@contextmanager
+def opened(home: Path) -> Iterator[Ours]:
+    settings = declared(home)
+    with embedded_postgres(settings) as dsn, spark_session(settings) as spark:
+        yield Ours(settings, dsn, SparkCorrelations(spark))
+
+
+def batches(ours: Ours, data: Path, rows: int, count: int) -> list[Row]:
+    """Some micro-batches, one after the other."""
+    found = []
+    for _ in range(count):
+        ours.land(slot_files(data, ours.slot, rows))
+        found.append(ours.run())
+    return found
+
+
+def parallel(home: Path, options: Row) -> list[Row]:
+    """Figure 15: overall tuples per second by number of queries. The site goes on; queries are exchanged."""
+    found, rows, shape = [], options["rows"], QueryShape(**options.get("shape", {}))
+    with opened(home) as ours:
+        for count in options["counts"]:
+            queries = make_queries(count, shape, 7)
+            ours.create(queries, prefix=f"n{count}_")
+            batches(ours, Path(options["data"]), rows, WARM_UP)
+            measured = batches(ours, Path(options["data"]), rows, MEASURED)
+            found.append(_row("ours", count, queries, rows, measured))
+            progress(_line(found[-1]))
+            ours.delete([f"n{count}_{one.name}" for one in queries])
+    return found
+
+
+def _row(series: str, count: int, queries: list[Query], rows: int, measured: list[Row]) -> Row:
+    seconds = statistics.median(one["wall_s"] for one in measured)
+    last, steps = measured[-1], {"ingest": 0.0, "correlate": 0.0, "load": 0.0}
+    for name in steps:
+        steps[name] = statistics.median(one["seconds"][name] for one in measured)
+    held = last["queries"]["bytes"]
+    return {
+        "figure": "15", "series": series, "queries": count, "seconds_per_batch": round(seconds, 4),
+        "overall_tuples_per_s": round(overall(queries, rows) / seconds, 1), "rows_per_slot": rows,
+        "joins_s": round(statistics.median(one["queries"]["seconds"] for one in measured), 4),
+        **{f"{name}_s": round(value, 4) for name, value in steps.items()},
+        "bytes_per_query": round(sum(held.values()) / count), "tuple_bytes": held["tuples"],
+        "index_bytes": held["indexes"], "rows_out": sum(last["queries"]["rows"].values()),
+    }  # fmt: skip
+
+
+def _line(row: Row) -> str:
+    return (
+        f"{row['series']}: {row['queries']} queries, {row['seconds_per_batch']:.2f} s a micro-batch, "
+        f"{row['overall_tuples_per_s'] / 1e6:.2f} M tuples/s overall"
+    )
+
+
+def changes(home: Path, options: Row) -> list[Row]:
+    """Figure 18b, and what ten changes a second cost the others: a thread creates and deletes while batches run."""
+    rows, data, steady = options["rows"], Path(options["data"]), make_queries(options["queries"], QueryShape(), 7)
+    with opened(home) as ours:
+        ours.create(steady, prefix="steady_")
+        batches(ours, data, rows, WARM_UP)
+        quiet = batches(ours, data, rows, MEASURED)
+        stop, made = threading.Event(), list[str]()
+        thread = threading.Thread(target=_changing, args=(ours, stop, made, options["per_s"]))
+        thread.start()
+        try:
+            batches(ours, data, rows, 1)
+            busy = batches(ours, data, rows, 2 * MEASURED)
+        finally:
+            stop.set()
+            thread.join()
+        batches(ours, data, rows, 1)
+        latencies = ours.deployments()
+    before, after = (statistics.median(one["wall_s"] for one in some) for some in (quiet, busy))
+    took = [one["deployment_s"] for one in latencies if one["name"].startswith("changing_")]
+    progress(f"ten changes a second: {after:.2f} s a micro-batch, {before:.2f} s without; {len(made)} changes")
+    return [
+        {
+            "figure": "18b", "series": "ours", "changes": len(made), "seconds_quiet": round(before, 4),
+            "seconds_changing": round(after, 4), "throughput_ratio": round(before / after, 4),
+            "deployment_s_median": round(statistics.median(took), 4), "deployment_s_most": round(max(took), 4),
+            "batches_waited_most": max(one["batches_waited"] for one in latencies),
+        }
+    ]  # fmt: skip
+
+
+def _changing(ours: Ours, stop: threading.Event, made: list[str], per_s: int) -> None:
+    """So many requests a second: one created, one deleted, in turn, so that as many run all the time."""
+    queries = make_queries(10_000, QueryShape(), 99)
+    last = ""
+    while not stop.wait(1 / per_s):
+        if last:
+            ours.delete([last])
+            made.append(last)
+            last = ""
+        else:
+            query = queries[len(made)]
+            ours.create([query], prefix="changing_")
+            last = f"changing_{query.name}"
+            made.append(last)
+            time.sleep(0)
+
+
+def idle(home: Path, options: Row) -> list[Row]:
+    """A thousand queries, ten of them awake, against ten alone: micro-batches of ten thousand tuples."""
+    rows, data = options["rows"], Path(options["data"])
+    awake = make_queries(10, QueryShape(), 3)
+    asleep = [_asleep(query, at) for at, query in enumerate(make_queries(990, QueryShape(), 4))]
+    with opened(home) as ours:
+        ours.create(awake, prefix="awake_")
+        batches(ours, data, rows, WARM_UP + 2)
+        ten = min(one["wall_s"] for one in batches(ours, data, rows, 2 * MEASURED))
+        ours.create(asleep, prefix="")
+        batches(ours, data, rows, WARM_UP + 2)
+        thousand = min(one["wall_s"] for one in batches(ours, data, rows, 2 * MEASURED))
+    progress(f"ten queries {ten:.2f} s a micro-batch, a thousand of which ten are awake {thousand:.2f} s")
+    return [{"figure": "idle", "series": "ours", "seconds_ten": round(ten, 4), "seconds_thousand": round(thousand, 4),
+             "ratio": round(thousand / ten, 4)}]  # fmt: skip

@@ -1,0 +1,45 @@
+"""Every DAG of ours for somebody else's Airflow: a file of two lines in its folder of DAGs is enough.
+
+    from etl.airflow.all_dags import all_dags  # airflow: dag
+    globals().update(all_dags())
+
+The DAG files are those of the checkout, or of the installed wheel, which keeps them under `share/frontstage/dags`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+from airflow.sdk import DAG
+
+from etl.errors import MissingPart
+from etl.settings import PROJECT
+
+
+def all_dags() -> dict[str, DAG]:
+    """By id, the DAG of every pipeline that is declared, and those that look after all of them."""
+    found: dict[str, DAG] = {}
+    for path in sorted(folder().glob("*.py")):
+        found |= {dag.dag_id: dag for dag in vars(_loaded(path)).values() if isinstance(dag, DAG)}
+    return found
+
+
+def folder() -> Path:
+    """Where the DAG files are."""
+    for place in (PROJECT / "dags", Path(sysconfig.get_path("data")) / "share" / "frontstage" / "dags"):
+        if (place / "pipelines.py").is_file():
+            return place
+    raise MissingPart("the DAG files of Frontstage are not installed", "install its wheel again")
+
+
+def _loaded(path: Path) -> ModuleType:
+    """A DAG file as a module under a name that nobody else has."""
+    spec = importlib.util.spec_from_file_location(f"frontstage_dags_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise MissingPart(f"{path} cannot be loaded", "install the wheel again")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

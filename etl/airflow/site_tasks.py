@@ -1,0 +1,85 @@
+"""Tasks at sites: a group per site with a task per correlation, and one that gathers results at their target.
+
+A site's tasks run on its queue and in its pool, if it declares them. They need no Spark: a site joins what lies there
+with the kernels of `etl.correlate.multiway`. A task that waits too long for another site leaves the rest to `gather`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Asset, TaskGroup, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from etl.contract.sites import DeclaredSite, SiteCorrelation
+
+
+def site_group(site: DeclaredSite, correlations: Sequence[SiteCorrelation]) -> TaskGroup:
+    """What is done at one site after a micro-batch."""
+    placed: dict[str, Any] = {
+        name: value for name, value in (("queue", site.queue), ("pool", site.pool)) if value is not None
+    }
+    with TaskGroup(f"site_{site.name}", tooltip=f"Joins and shipments at {site.root}") as group:
+        for one in correlations:
+
+            @task(task_id=one.name, max_active_tis_per_dag=1, **placed)
+            def work(correlation: str) -> dict[str, Any]:
+                """Extract, join and ship; returns what crossed, in bytes and tuples."""
+                return work_at(site.name, correlation)
+
+            work(one.name)
+    return group
+
+
+def gather_at_target(written: Sequence[Asset]) -> Any:
+    """The task after all sites: what they left over, then results into their tables."""
+
+    @task(outlets=list(written), max_active_tis_per_dag=1)
+    def gather() -> dict[str, Any]:
+        """Finish what single sites could not, and publish finished batches."""
+        run_id = get_current_context()["run_id"]
+        result: dict[str, Any] = _terminal(lambda: _gather(run_id))
+        return result
+
+    return gather()
+
+
+def work_at(site: str, correlation: str) -> dict[str, Any]:
+    """One correlation at one site; a site that is away is told in the result, not a failure."""
+    steps = _steps()
+    result: dict[str, Any] = _terminal(lambda: steps.work_at(site, print, correlation=correlation))
+    print(f"shipped {result['shipped_bytes']:,} bytes with {result['shipped_tuples']:,} tuples from {site}")
+    return result
+
+
+def _gather(run_id: str) -> Any:
+    """By the resident driver, which does one thing after another; without one, here."""
+    from etl import settings
+    from etl.spark.runner.client import answers, run_correlations
+    from etl.stack import postgres
+
+    own = settings.load()
+    if answers(own.runner_socket):
+        return run_correlations(own, lambda: postgres.dsn(own), "gather", run_id)
+    return _steps().gather(run_id, print)
+
+
+def _steps() -> Any:
+    from etl import settings
+    from etl.stack import postgres
+    from etl.streams.in_process import InProcess
+    from etl.streams.steps import CorrelationSteps
+
+    own = settings.load()
+    return CorrelationSteps(own, postgres.dsn(own), InProcess())
+
+
+def _terminal(work: Any) -> Any:
+    """A terminal error fails the task for good, any other is retried."""
+    from etl.errors import TerminalError
+
+    try:
+        return work()
+    except TerminalError as error:
+        raise AirflowFailException(str(error)) from None

@@ -1,0 +1,77 @@
+"""`frontstage doctor`: is the machine fit, and do the pipelines move? One line each, and what to do where not."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from etl import settings as configuration
+from etl.cli.options import Json
+from etl.errors import FrontstageError
+from etl.settings import Settings
+
+if TYPE_CHECKING:
+    from etl.pipeline.diagnosis import Diagnosis
+
+WIDTH = 80
+_MARK = {"well": "ok   ", "warning": "look ", "stuck": "STUCK"}
+
+
+def doctor(
+    deep: Annotated[bool, typer.Option(help="Also start a small Spark session.")] = True,
+    machine: Annotated[bool, typer.Option(help="Look at the machine too, not only at pipelines.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Check what a start needs and whether pipelines move; say what is wrong and what to do."""
+    from etl.stack.doctor import examine
+
+    checks = [*(examine(deep=deep) if machine else ())]
+    settings_hold = not checks or checks[0].ok
+    found = [*_pipelines(configuration.load())] if settings_hold else []
+    wrong = sum(not check.ok for check in checks) + sum(one.state == "stuck" for one in found)
+    if as_json:
+        told = {"machine": [asdict(one) for one in checks], "pipelines": [asdict(one) for one in found]}
+        typer.echo(json.dumps(told, indent=2))
+        raise typer.Exit(1 if wrong else 0)
+    for check in checks:
+        _print(f"{'ok   ' if check.ok else 'WRONG'} {check.name:<10} ", check.sentence)
+    for one in found:
+        _print(f"{_MARK[one.state]} {one.pipeline:<10} ", one.what)
+        if one.remedy:
+            _print(" " * 17 + "→ ", one.remedy)
+    raise typer.Exit(1 if wrong else 0)
+
+
+def _pipelines(own: Settings) -> Iterator[Diagnosis]:
+    """What is the matter with every pipeline, as far as a database answers."""
+    from etl.adapters import ledger
+    from etl.cli.database import existing_database
+    from etl.contract.load import load_all
+    from etl.pipeline.diagnosis import Diagnosis, diagnose, gather
+    from etl.pipeline.prepare import places_of
+
+    loaded = load_all(own.pipelines, own.var)
+    for error in loaded.errors:
+        yield Diagnosis(error.file, "stuck", str(error), "correct the file; `frontstage pipeline check` reads it again")
+    try:
+        with existing_database(own) as dsn:
+            for pipeline in loaded.pipelines:
+                with ledger.reading(dsn, pipeline.name) as book:
+                    landing = places_of(own, pipeline).landing
+                    yield from diagnose(gather(pipeline, landing, book, datetime.now(UTC)))
+    except FrontstageError as error:
+        yield Diagnosis("pipelines", "warning", f"cannot be looked at: {error}")
+
+
+def _print(head: str, text: str) -> None:
+    """One entry, its text indented under itself where it needs more than a line of a terminal."""
+    wrapped = textwrap.wrap(
+        text, WIDTH - len(head), break_long_words=False, break_on_hyphens=False
+    ) or [""]  # fmt: skip
+    typer.echo(head + ("\n" + " " * len(head)).join(wrapped))

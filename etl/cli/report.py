@@ -1,0 +1,114 @@
+"""`frontstage report …`: a batch's run report, what is unusual in it, and the daily digest.
+
+`frontstage report NAME --batch 12` means `frontstage report show NAME --batch 12`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from etl import settings as configuration
+from etl.cli.batches import Name, chosen, declared
+from etl.cli.database import existing_database
+from etl.cli.options import Json
+from etl.errors import TerminalError
+
+
+class ShowByDefault(TyperGroup):
+    """A group whose first command is meant where none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h")):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=ShowByDefault, help="Reports: of a batch, of a day, and what is unusual.", no_args_is_help=False)
+
+
+@app.command()
+def show(
+    pipeline: Name = None,
+    batch: Annotated[int | None, typer.Option(help="A batch such as 12; the newest when left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show a batch's run report and where its page is."""
+    from etl.report.folder import read
+
+    own = configuration.load()
+    folder = own.reports / chosen(own, pipeline)
+    found = read(folder, None if batch is None else str(batch))
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2))
+        return
+    typer.echo(f"batch {found.batch}: {found.outcome}, {found.message}")
+    for one in found.unusual:
+        typer.echo(f"unusual    {one.check}: {one.sentence}{f' ({one.acknowledged})' if one.acknowledged else ''}")
+    typer.echo(f"page       {folder / found.batch / 'index.html'}")
+    typer.echo(f"data docs  {own.data_docs / 'index.html'}")
+
+
+@app.command()
+def acknowledge(
+    pipeline: Annotated[str, typer.Argument(help="A pipeline.")],
+    batch: Annotated[int, typer.Argument(min=1, help="The batch, such as 12.")],
+    check: Annotated[str | None, typer.Option(help="One check, such as mean:unit_price; all when left out.")] = None,
+    note: Annotated[str, typer.Option(help="Why it is all right, for those who come after.")] = "",
+    new_normal: Annotated[
+        bool, typer.Option("--new-normal", help="Learn bounds from this batch on; what was before is forgotten.")
+    ] = False,
+    by: Annotated[str | None, typer.Option(help="Who has seen it; the account when left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say that you have seen what is unusual about a batch."""
+    from etl.adapters import ledger
+    from etl.adapters.profiles import Profiles
+    from etl.pipeline import reporting
+    from etl.pipeline.prepare import Preparer
+
+    own, who = configuration.load(), by or getpass.getuser()
+    with existing_database(own) as dsn:
+        known = Preparer(own, dsn).declared(pipeline)
+        with ledger.reading(dsn, pipeline) as book:
+            checks = Profiles(book).acknowledge(batch, check, who, datetime.now(UTC), note, new_normal=new_normal)
+            reporting.report(own, book, book.get(batch), known)  # the page says so too
+    if as_json:
+        typer.echo(json.dumps({"pipeline": pipeline, "batch": batch, "checks": checks, "new_normal": new_normal}))
+        return
+    for one in checks:
+        typer.echo(f"batch {batch} of {pipeline}: {one} is acknowledged by {who}")
+
+
+@app.command()
+def digest(
+    day: Annotated[str | None, typer.Option(help="A day such as 2026-11-17 (UTC); yesterday when left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the digest of a day: trends, unusual figures, top failing rules, examples."""
+    from etl.pipeline import digest as digests
+    from etl.report.digest.folder import read
+
+    own, now = configuration.load(), datetime.now(UTC)
+    asked = _day(day, now.date())
+    with existing_database(own) as dsn:
+        written = digests.write(own, dsn, declared(own), asked, now)
+    made = read(own.digests, asked)
+    if as_json:
+        typer.echo(made.model_dump_json(indent=2))
+        return
+    typer.echo(f"{asked}: {made.headline}")
+    typer.echo(f"page  {written.html}")
+    typer.echo(f"JSON  {written.json}")
+
+
+def _day(given: str | None, today: date) -> date:
+    try:
+        return today - timedelta(days=1) if given is None else date.fromisoformat(given)
+    except ValueError:
+        raise TerminalError(f"--day {given!r} is not a day; write it as {today.isoformat()}") from None

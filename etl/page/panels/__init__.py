@@ -1,0 +1,30 @@
+"""What the page of one correlation shows, in panels. A new kind of correlation or query adds a function here.
+
+    CorrelationDetail ─▶ each of PANELS ─▶ Panel (tiles, tables, notes) or None ─▶ one template for all of them
+
+A panel is plain values: texts are escaped and made visible by the template, whoever they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from etl.page.panels import documents, joins
+from etl.page.panels.panel import Panel
+from etl.page.queries.correlations import CorrelationDetail
+
+PANELS: tuple[Callable[[CorrelationDetail], Panel | None], ...] = (
+    joins.declaration,
+    joins.streams,
+    joins.routing,
+    joins.units,
+    joins.scaling,
+    documents.partitions,
+    documents.windows,
+)
+"""In the order of the page."""
+
+
+def panels(one: CorrelationDetail) -> list[Panel]:
+    """The panels that a correlation has."""
+    return [panel for make in PANELS if (panel := make(one)) is not None]

@@ -1,0 +1,100 @@
+"""What the page needs of the program it lives in: who is asking, what they may do, and runs of DAGs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastapi import Request
+
+from etl.errors import TerminalError
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who has logged in. `who` is the host's own idea of them, handed back to it unopened."""
+
+    id: str
+    name: str
+    who: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dag:
+    """A DAG as the scheduler knows it."""
+
+    name: str
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A run that somebody has confirmed. `action` names it in the audit log."""
+
+    action: str
+    dag: str
+    conf: Mapping[str, Any]
+    note: str = ""
+    unpause: bool = False
+
+
+class NotLoggedIn(TerminalError):
+    """Nobody is asking."""
+
+    def __str__(self) -> str:
+        return "please log in"
+
+
+class Forbidden(TerminalError):
+    """Somebody asks who may not."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what} needs the right to start runs of the DAG; ask who runs this Airflow"
+
+
+class RunRefused(TerminalError):
+    """A run could not be started."""
+
+    def __init__(self, dag: str, reason: str) -> None:
+        super().__init__(dag, reason)
+        self.dag, self.reason = dag, reason
+
+    def __str__(self) -> str:
+        return f"no run of {self.dag} was started: {self.reason}"
+
+
+class Access(Protocol):
+    """The host of the page."""
+
+    async def user(self, request: Request) -> User:
+        """Who is asking. Raises `NotLoggedIn`."""
+        ...
+
+    def may_run(self, user: User, dag: str) -> bool:
+        """Whether they may start runs of a DAG."""
+        ...
+
+    def dag(self, name: str) -> Dag | None:
+        """A DAG, if there is one of this name."""
+        ...
+
+    def start(self, user: User, order: Order) -> str:
+        """Start a run in somebody's name and note it in the audit log; gives its id. Raises `RunRefused`."""
+        ...
+
+    def run_state(self, dag: str, run_id: str) -> str | None:
+        """How a run stands."""
+        ...
+
+    def secret(self) -> bytes:
+        """What forms are signed with; the same in every process of the host."""
+        ...
+
+    def login_url(self, request: Request) -> str:
+        """Where to log in."""
+        ...

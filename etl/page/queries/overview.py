@@ -1,0 +1,160 @@
+"""How every pipeline stands now: fresh or late, complete or not, what waits and why, what is overloaded.
+
+Five statements for all pipelines together, each by an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from etl.adapters import postgres
+from etl.contract.model import Pipeline
+from etl.page.queries.batches import BatchRow
+from etl.page.queries.reading import rows
+
+RATE_SPAN = timedelta(minutes=10)
+Tone = Literal["good", "calm", "warn", "bad"]
+_WAITS = {
+    "master": "for a master row",
+    "time": "for a batch with more room",
+    "person": "for a person's decision",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits in the backlog for one cause."""
+
+    cause: str
+    events: int
+    since: datetime
+
+    @property
+    def why(self) -> str:
+        return _WAITS.get(self.cause, self.cause)
+
+
+@dataclass(frozen=True, slots=True)
+class Tactic:
+    """How the newest batch was joined with one master."""
+
+    master: str
+    tactics: Mapping[str, int]  # events, by tactic
+    version: int | None
+    pages: int
+    lookups: int
+    front_hits: int
+    tuples: int
+
+    @property
+    def why(self) -> str:
+        """What the join did, in words."""
+        if not self.tuples:
+            return "no event asked for this master"
+        read = [f"{self.pages:,} pages" * bool(self.pages), f"{self.lookups:,} keys" * bool(self.lookups)]
+        rest = " and ".join(filter(None, read)) or "nothing"
+        return f"the front stage answered {self.front_hits:,} of {self.tuples:,} events; read for the others: {rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """The oldest batch that is begun and not loaded."""
+
+    batch: int
+    run_id: str
+    state: str
+    started_at: datetime
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineNow:
+    """One pipeline as it stands."""
+
+    name: str
+    deadline: timedelta
+    totals: Mapping[str, int] = field(default_factory=dict)
+    last: BatchRow | None = None
+    audit: Mapping[str, Any] | None = None
+    control: Mapping[str, Any] | None = None
+    tactics: tuple[Tactic, ...] = ()
+    open: OpenBatch | None = None
+    backlog: tuple[Waiting, ...] = ()
+    rate_per_s: float = 0.0
+
+    @property
+    def missing(self) -> int:
+        """Events that landed and are nowhere; anything but 0 is a fault."""
+        places = ("fact", "quarantine", "duplicates", "backlog_open")
+        return self.totals.get("lines", 0) - sum(self.totals.get(place, 0) for place in places)
+
+    @property
+    def overloaded(self) -> bool:
+        return bool(self.control and self.control.get("overloaded"))
+
+    @property
+    def failed_expectations(self) -> list[str]:
+        found = (self.audit or {}).get("expectations", [])
+        return [str(one["name"]) for one in found if not one["success"]]
+
+    @property
+    def standing(self) -> tuple[Tone, str]:
+        """The first thing that is wrong, or that nothing is."""
+        if self.last is None and self.open is None:
+            return "calm", "has not run yet"
+        if self.missing:
+            return "bad", f"{abs(self.missing):,} events are not in exactly one place"
+        if self.open is not None and self.open.state == "held":
+            return "bad", f"batch {self.open.batch} is held by the audit"
+        if self.overloaded:
+            return "warn", "overloaded: more arrives than one batch serves in time"
+        if self._late:
+            return "warn", f"the newest batch was later than its deadline of {self.deadline.total_seconds():g} s"
+        if self.totals.get("quarantine_open"):
+            return "good", "fresh and complete; some refused lines wait for a decision"
+        return "good", "fresh and complete"
+
+    @property
+    def _late(self) -> bool:
+        fresh = None if self.last is None else self.last.fresh_p95_s
+        return fresh is not None and fresh > self.deadline.total_seconds()
+
+
+def overview(connection: postgres.Connection, pipelines: Sequence[Pipeline], now: datetime) -> list[PipelineNow]:
+    """Every pipeline, in the order given."""
+    names = [one.name for one in pipelines]
+    totals = {row.pop("pipeline"): row for row in rows(connection, "page_totals", pipelines=names)}
+    latest = {row["pipeline"]: row for row in rows(connection, "page_latest", pipelines=names)}
+    begun = {row.pop("pipeline"): OpenBatch(**row) for row in rows(connection, "page_open", pipelines=names)}
+    since = now - RATE_SPAN
+    rates = {row["pipeline"]: row["lines"] for row in rows(connection, "page_rates", pipelines=names, since=since)}
+    waiting: dict[str, list[Waiting]] = {}
+    for row in rows(connection, "page_backlog", pipelines=names):
+        waiting.setdefault(row["pipeline"], []).append(Waiting(row["cause"], int(row["waiting"]), row["since"]))
+    return [
+        PipelineNow(
+            name=one.name,
+            deadline=one.deadline,
+            totals={name: int(value) for name, value in totals.get(one.name, {}).items()},
+            open=begun.get(one.name),
+            backlog=tuple(waiting.get(one.name, ())),
+            rate_per_s=float(rates.get(one.name, 0)) / RATE_SPAN.total_seconds(),
+            **_newest(latest.get(one.name)),
+        )
+        for one in pipelines
+    ]
+
+
+def _newest(row: dict[str, Any] | None) -> dict[str, Any]:
+    if row is None:
+        return {}
+    tactics = [_tactic(name, join, row["master_versions"]) for name, join in (row["joins"] or {}).items()]
+    return {"last": BatchRow.of(row), "audit": row["audit"], "control": row["control"], "tactics": tuple(tactics)}
+
+
+def _tactic(master: str, join: Mapping[str, Any], versions: Mapping[str, int]) -> Tactic:
+    counted = {name: int(join.get(name) or 0) for name in ("pages", "lookups", "front_hits", "tuples")}
+    return Tactic(master, join.get("tactics", {}), versions.get(master), **counted)

@@ -1,0 +1,90 @@
+"""How pages are filled: the run reports' frame and style, all text escaped, links relative to where the page is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from starlette._utils import get_route_path
+
+from etl.page.security import HEADERS
+from etl.report import figures
+from etl.report.correlations.page import size
+
+STATES: dict[str, tuple[str, str]] = {
+    "reading": ("Reading", "calm"),
+    "decided": ("Decided", "calm"),
+    "passed": ("Passed", "calm"),
+    "held": ("Held", "bad"),
+    "released": ("Released", "warn"),
+    "rejected": ("Rejected", "warn"),
+    "loaded": ("Loaded", "good"),
+}
+"""What a reader is told of a batch's state, and in which tone. States that others add are shown as they are called."""
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """An answer from a template."""
+    text = (
+        _environment()
+        .get_template(template)
+        .render(root=root(request), now=datetime.now(UTC), sections=request.app.state.sections, **values)
+    )
+    return HTMLResponse(text, status, HEADERS)
+
+
+def root(request: Request) -> str:
+    """The way from a page to the page's root, for links: `./`, `../`, …"""
+    return "../" * (get_route_path(request.scope).count("/") - 1) or "./"
+
+
+def state(name: str) -> tuple[str, str]:
+    """What a state is called, and its tone."""
+    return STATES.get(name, (figures.visible(name), "calm"))
+
+
+def count(value: float | None) -> str:
+    """A number that may be missing."""
+    return figures.NOTHING if value is None else figures.number(round(value))
+
+
+def rate(value: float | None) -> str:
+    """Events per second."""
+    if value is None:
+        return figures.NOTHING
+    return figures.number(round(value)) if value >= 10 or value == 0 else f"{value:.2g}"
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """How long ago."""
+    return figures.NOTHING if since is None else figures.duration(max(0.0, (now - since).total_seconds()))
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader("etl.page"), PackageLoader("etl.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "number": figures.number,
+        "count": count,
+        "rate": rate,
+        "percent": figures.percent,
+        "duration": figures.duration,
+        "moment": figures.moment,
+        "visible": figures.visible,
+        "words": figures.words,
+        "size": size,
+        "state": state,
+    }
+    made.globals |= {"age": age}
+    return made

@@ -1,0 +1,83 @@
+"""What every answer of the page carries, and how a confirmed form is told from a forged one.
+
+A form is signed for one person, one action and the very values that were shown for confirmation, and for an hour: a
+page of somebody else can neither read such a signature nor make one. The browser's own word about where a request
+comes from (`Sec-Fetch-Site`, `Origin`) is asked as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from etl.errors import TerminalError
+from etl.page.ports import User
+
+VALID_S = 3600
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""No script that is not a file of ours runs, whatever text an event brings; nobody else's page may frame this one."""
+
+DOCS_HEADERS = HEADERS | {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; font-src 'self'; connect-src 'none'; form-action 'none'; "
+        "frame-ancestors 'self'; base-uri 'none'"
+    )
+}
+"""Great Expectations fills its tables by scripts inside its pages; they may draw, and ask and send nothing."""
+
+
+class FormRefused(TerminalError):
+    """A form that was not made here, for this person, or a while ago."""
+
+    def __str__(self) -> str:
+        return "this form has expired or was not made by this page; go back, look at it again and confirm"
+
+
+def sign(secret: bytes, user: User, action: str, values: Mapping[str, Any], at: float | None = None) -> str:
+    """The signature of a form that asks somebody to confirm an action."""
+    made = int(time.time() if at is None else at)
+    return f"{made}.{_digest(secret, user, action, values, made)}"
+
+
+def check(secret: bytes, user: User, action: str, values: Mapping[str, Any], signature: str) -> None:
+    """Raises `FormRefused` unless `sign` made this for the same person, action and values within the hour."""
+    made, _, digest = signature.partition(".")
+    if not made.isdecimal() or len(made) > 12 or not 0 <= time.time() - int(made) <= VALID_S:
+        raise FormRefused
+    if not hmac.compare_digest(digest, _digest(secret, user, action, values, int(made))):
+        raise FormRefused
+
+
+def check_origin(request: Request) -> None:
+    """Raises `FormRefused` when the browser says that another site sent the request.
+
+    `Sec-Fetch-Site` cannot be set by a page and is always meant for this address; `Origin` may be `null` for a form of
+    our own, so only browsers that know no other word are asked for it.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None and site not in ("same-origin", "none"):
+        raise FormRefused
+    if site is None and origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise FormRefused
+
+
+def _digest(secret: bytes, user: User, action: str, values: Mapping[str, Any], made: int) -> str:
+    text = json.dumps([made, user.id, action, sorted(values.items())], ensure_ascii=True)
+    return hmac.new(hashlib.sha256(b"frontstage page" + secret).digest(), text.encode(), hashlib.sha256).hexdigest()

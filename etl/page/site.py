@@ -1,0 +1,143 @@
+"""What all views share: the settings, the ledger, what is declared, and what somebody may see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+
+from etl.adapters import postgres
+from etl.contract.correlation_files import AnyCorrelation, load_correlations
+from etl.contract.documents import DocumentCorrelation
+from etl.contract.load import load_all
+from etl.contract.model import Pipeline
+from etl.errors import TerminalError
+from etl.page.ports import Access, Forbidden, User
+from etl.page.queries.correlations import NAME as CORRELATIONS
+from etl.page.queries.reading import read_only
+from etl.settings import Settings
+
+if TYPE_CHECKING:
+    from etl.streams.adhoc.service import Queries
+
+
+class NotFound(TerminalError):
+    """Something that is not there, or not any more."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"there is no {self.what} here; it may have been removed, or never was"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One Frontstage, as the page sees it."""
+
+    settings: Settings
+    dsn: Callable[[], str]
+    access: Access
+
+    @contextmanager
+    def ledger(self) -> Iterator[postgres.Connection]:
+        """A connection that only reads."""
+        with postgres.connect(self.dsn()) as connection:
+            read_only(connection)
+            yield connection
+
+    @property
+    def queries(self) -> Queries:
+        """Ad-hoc queries over streams."""
+        from etl.streams.adhoc.service import Queries  # brings the join's kernels: only when somebody asks
+
+        return Queries(self.settings, self.dsn())
+
+    @property
+    def pipelines(self) -> tuple[Pipeline, ...]:
+        folder = self.settings.pipelines
+        return _pipelines(folder, self.settings.var, _stamp(folder))
+
+    @property
+    def correlations(self) -> Mapping[str, AnyCorrelation]:
+        folder = self.settings.correlations
+        return _correlations(folder, _stamp(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody who may see something: nobody else gets further than the door."""
+
+    site: Site
+    user: User
+    names: frozenset[str]  # of pipelines, and of the correlations' DAG
+
+    @property
+    def pipelines(self) -> tuple[Pipeline, ...]:
+        return tuple(one for one in self.site.pipelines if one.name in self.names)
+
+    @property
+    def sees_correlations(self) -> bool:
+        return CORRELATIONS in self.names
+
+    @property
+    def sees_everything(self) -> bool:
+        return self.names >= {one.name for one in self.site.pipelines} | {CORRELATIONS}
+
+    def pipeline(self, name: str) -> Pipeline:
+        """A pipeline that they may see."""
+        found = next((one for one in self.site.pipelines if one.name == name), None)
+        if found is None:
+            raise NotFound(f"pipeline {name!r}")
+        self.must_see(name)
+        return found
+
+    def must_see(self, name: str) -> None:
+        if name not in self.names:
+            raise Forbidden(f"looking at {name}")
+
+    def must_see_everything(self) -> None:
+        if not self.sees_everything:
+            raise Forbidden("what shows all pipelines")
+
+
+async def visitor(request: Request) -> Visitor:
+    """Who is asking. Raises `NotLoggedIn` or `Forbidden`: every address of the page depends on this."""
+    site: Site = request.app.state.site
+    user = await site.access.user(request)
+    names = [one.name for one in site.pipelines] + [CORRELATIONS]
+    allowed = frozenset(name for name in names if site.access.may_run(user, name))
+    if not allowed:
+        raise Forbidden("the Frontstage page")
+    return Visitor(site, user, allowed)
+
+
+Guest = Annotated[Visitor, Depends(visitor)]
+"""A visitor, as views ask for one."""
+
+
+def kind_of(one: AnyCorrelation) -> str:
+    """Of what kind a correlation is."""
+    return "documents" if isinstance(one, DocumentCorrelation) else "streams"
+
+
+def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes when a file of a folder does: declarations are read again only then."""
+    files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
+    return tuple((path.name, (found := path.stat()).st_mtime_ns, found.st_size) for path in files)
+
+
+@lru_cache(maxsize=4)
+def _pipelines(folder: Path, home: Path, _stamp: object) -> tuple[Pipeline, ...]:
+    return load_all(folder, home).pipelines
+
+
+@lru_cache(maxsize=4)
+def _correlations(folder: Path, _stamp: object) -> Mapping[str, AnyCorrelation]:
+    return {one.name: one for one in load_correlations(folder).found}

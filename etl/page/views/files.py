@@ -1,0 +1,90 @@
+"""Run reports, digests and Data Docs, behind the page's door: nobody needs the server's disk.
+
+Two folders are served and nothing beside them: a path is resolved, links included, and must still be inside. Files of
+one pipeline need the right to that pipeline, all others the right to all of them. Reports run no script at all; Data
+Docs run their own, which can neither ask nor send anything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, HTMLResponse
+
+from etl.page.queries.correlations import NAME as CORRELATIONS
+from etl.page.rendering import page
+from etl.page.security import DOCS_HEADERS, HEADERS
+from etl.page.site import Guest, NotFound, Visitor
+
+router = APIRouter()
+Area = Literal["reports", "data_docs"]
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".json": "application/json",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".map": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".gif": "image/gif",
+    ".woff": "font/woff",
+    ".woff2": "font/woff2",
+    ".ttf": "font/ttf",
+}
+"""What is served, and as what; nothing else is."""
+
+
+@router.get("/reports")
+def reports(request: Request, guest: Guest) -> HTMLResponse:
+    """Where the reports of every pipeline, the correlations' and Data Docs are."""
+    own, found = guest.site.settings, []
+    named = {one.name for one in guest.site.pipelines} | {CORRELATIONS}
+    for home in sorted(path.parent for path in own.reports.glob("*/index.html")):
+        if home.name in guest.names or (home.name not in named and guest.sees_everything):
+            found.append((home.name, f"files/reports/{home.name}/index.html"))
+    if guest.sees_everything and (own.data_docs / "index.html").is_file():
+        found.append(("Data Docs", "files/data_docs/index.html"))
+    return page(request, "reports.html.j2", found=found)
+
+
+@router.get("/files/{area}/{path:path}")
+def file(guest: Guest, area: Area, path: str) -> FileResponse:
+    """One file of a report or of Data Docs."""
+    own = guest.site.settings
+    found = confined(own.reports if area == "reports" else own.data_docs, path)
+    _check(guest, area, path)
+    headers = HEADERS if area == "reports" else DOCS_HEADERS
+    return FileResponse(found, media_type=TYPES[found.suffix], headers=headers)
+
+
+def confined(folder: Path, path: str) -> Path:
+    """A file inside a folder. Raises `NotFound` for anything else, however it is spelt."""
+    if "\0" in path:
+        raise NotFound("such file")
+    home = folder.resolve()
+    try:
+        found = (home / path).resolve(strict=True)
+    except OSError:
+        raise NotFound(f"file {path!r}") from None
+    if found.is_dir():
+        found = found / "index.html"
+    if not found.is_relative_to(home) or not found.is_file() or found.suffix not in TYPES:
+        raise NotFound(f"file {path!r}")
+    return found
+
+
+def _check(guest: Visitor, area: Area, path: str) -> None:
+    """Whose file it is, by its path; what belongs to nobody in particular shows everybody's."""
+    parts = [part for part in path.split("/") if part]
+    if "static" in parts[:1]:
+        return  # styles and scripts of Data Docs
+    named = {one.name for one in guest.site.pipelines} | {CORRELATIONS}
+    owner = parts[0] if area == "reports" and parts else parts[1] if len(parts) > 1 else None
+    owner = None if owner is None else owner.removesuffix(".html")
+    if owner in named:
+        guest.must_see(str(owner))
+    else:
+        guest.must_see_everything()

@@ -1,0 +1,145 @@
+"""Why does a pipeline not move? In words, with what to do about it.
+
+    ledger, landing folder ──▶ Facts ──▶ diagnose ──▶ Diagnosis(state, what, remedy), the gravest first
+
+`diagnose` is a function of facts alone. Only what stops events, or soon will, is a finding; a pipeline that has nothing
+to do is well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from etl.adapters import landing
+from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger
+from etl.contract.model import Pipeline
+
+State = Literal["well", "warning", "stuck"]
+_PATIENCE = 4  # deadlines that input may lie there before somebody should look
+_LEAST_PATIENCE = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is the matter with a pipeline, and what to do."""
+
+    pipeline: str
+    state: State
+    what: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a diagnosis is made from."""
+
+    pipeline: Pipeline
+    now: datetime
+    has_run: bool = True
+    unloaded: BatchRecord | None = None
+    is_written: bool = False
+    unread_files: int = 0
+    unread_since: datetime | None = None
+    backlog: tuple[BacklogFile, ...] = ()
+
+
+def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Facts:
+    """The facts about one pipeline, from its ledger and its landing folder."""
+    files = landing.scan(folder, pipeline.stream.source.format)
+    consumed = book.consumed([file.name for file in files]) if files else {}
+    unread = [file for file in files if file.name not in consumed or consumed[file.name].end < file.size]
+    oldest = min((file.modified_ns for file in unread), default=None)
+    return Facts(
+        pipeline=pipeline,
+        now=now,
+        has_run=book.declared() is not None,
+        unloaded=book.oldest_unloaded(),
+        is_written=book.is_written(),
+        unread_files=len(unread),
+        unread_since=None if oldest is None else datetime.fromtimestamp(oldest / 1e9, UTC),
+        backlog=book.backlog_files(),
+    )
+
+
+def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
+    """What is the matter, the gravest first; one line that says so when nothing is."""
+    found = [*_of_batch(facts), *_of_input(facts), *_of_backlog(facts)]
+    if not found:
+        found = [Diagnosis(facts.pipeline.name, "well", _well(facts))]
+    return tuple(sorted(found, key=lambda one: ("stuck", "warning", "well").index(one.state)))
+
+
+def _well(facts: Facts) -> str:
+    if not facts.has_run:
+        return "has not run yet; nothing has landed"
+    return "a batch is under way" if facts.is_written else "nothing waits to be read or loaded"
+
+
+def _of_batch(facts: Facts) -> Iterator[Diagnosis]:
+    record, name = facts.unloaded, facts.pipeline.name
+    if record is None:
+        return
+    if record.state == "held":
+        failed = [one["name"] for one in (record.audit or {}).get("expectations", ()) if not one["success"]]
+        yield Diagnosis(
+            name,
+            "stuck",
+            f"batch {record.batch} is held: {', '.join(failed[:3]) or 'its audit failed'}; all later batches wait",
+            f"look with `frontstage report show {name} --batch {record.batch}`; then let it pass with "
+            f"`frontstage run {name} --release {record.batch}`, or correct the expectation in its file",
+        )
+    elif not facts.is_written and facts.now - record.started_at > _patience(facts):
+        yield Diagnosis(
+            name,
+            "stuck",
+            f"batch {record.batch} is {record.state} for {_ago(facts.now - record.started_at)}; nobody works on it",
+            f"the last run has failed or the schedule is paused: look at the DAG `{name}` in Airflow, unpause or "
+            f"clear it, or run `frontstage run {name}`",
+        )
+
+
+def _of_input(facts: Facts) -> Iterator[Diagnosis]:
+    since, name = facts.unread_since, facts.pipeline.name
+    held = facts.unloaded is not None and facts.unloaded.state == "held"
+    if since is None or facts.is_written or held or facts.now - since <= _patience(facts):
+        return
+    files = "1 file lies" if facts.unread_files == 1 else f"{facts.unread_files} files lie"
+    yield Diagnosis(
+        name,
+        "stuck",
+        f"{files} unread for {_ago(facts.now - since)}",
+        f"is the stack up (`frontstage status`) and the DAG `{name}` unpaused? `frontstage run {name}` reads them now",
+    )
+
+
+def _of_backlog(facts: Facts) -> Iterator[Diagnosis]:
+    name = facts.pipeline.name
+    for cause, what, remedy in (
+        ("master", "wait for a row of a master",
+         "see which with `frontstage explain-event`; load the rows, then `frontstage master refresh`"),
+        ("time", "were deferred for want of time",
+         "they are served when load allows; if it never does, raise the deadline or give Spark more cores"),
+    ):  # fmt: skip
+        files = [file for file in facts.backlog if file.cause == cause]
+        if files:
+            oldest = facts.now - min(file.since for file in files)
+            state: State = "warning" if oldest > _patience(facts) else "well"
+            waiting = sum(file.waiting for file in files)
+            yield Diagnosis(name, state, f"{waiting:,} events {what}, the oldest since {_ago(oldest)}", remedy)
+
+
+def _patience(facts: Facts) -> timedelta:
+    return max(_LEAST_PATIENCE, _PATIENCE * facts.pipeline.deadline)
+
+
+def _ago(span: timedelta) -> str:
+    seconds = max(0, round(span.total_seconds()))
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {unit}{'s' if count != 1 else ''}"
+    return f"{seconds} seconds"

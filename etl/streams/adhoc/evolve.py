@@ -1,0 +1,117 @@
+"""The driver's part before the decision: aggregates of all tasks merged and written, and what the batch leaves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from etl.adapters.ledger import DataFile
+from etl.correlate.adhoc.optimize.decisions import Decision
+from etl.pipeline.wire import Message
+from etl.streams.adhoc.planning import Planned
+from etl.streams.adhoc.registry import EvolvedQueries
+from etl.streams.adhoc.results import aggregated, parse_partials, written
+from etl.streams.adhoc.state import EventClock
+from etl.streams.log import Segment
+
+if TYPE_CHECKING:
+    from etl.streams.plan import BatchPlan
+
+
+_AT_A_TIME = 8
+
+
+@dataclass(slots=True)
+class ToldOfQueries:
+    """What the tasks told of all queries."""
+
+    files: list[tuple[str, DataFile]] = field(default_factory=list)  # folder of the query's table
+    rows: Counter[int] = field(default_factory=Counter)  # by the query's id
+    failed: dict[int, str] = field(default_factory=dict)
+    late: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0  # of the slowest task
+    partials: dict[int, list[pa.Table]] = field(default_factory=dict)
+
+    def add(self, what: str, value: Mapping[str, Any]) -> None:
+        if what == "query_file":
+            file = DataFile(**value["file"])
+            self.files.append((value["folder"], file))
+            self.rows[value["query"]] += file.rows
+        elif what == "query_failed":
+            self.failed[value["query"]] = value["reason"]
+        elif what == "query_late":
+            self.late[value["stream"]] += value["late"]
+        else:
+            self.seconds = max(self.seconds, value["seconds"])
+            self.sums.update({name: value[name] for name in ("joins", "tuples", "indexes", "shared")})
+
+    def add_partials(self, message: Message) -> None:
+        for number, table in parse_partials(message):
+            self.partials.setdefault(number, []).append(table)
+
+
+def write_aggregates(plan: BatchPlan, planned: Planned, told: ToldOfQueries) -> None:
+    """A file for every query that aggregates and has something to say."""
+    if planned.version is None or not told.partials:
+        return
+    entries, running = {one.id: one for one in planned.version.entries.values()}, planned.version.running
+
+    def write(number: int) -> Message | None:
+        entry = entries[number]
+        table = aggregated(running[entry.name].query, told.partials[number])
+        return None if table is None else written(plan, number, entry.folder, plan.part_name("a", 0), table)
+
+    with ThreadPoolExecutor(_AT_A_TIME, "write-aggregates") as pool:  # what takes time is to wait for the disk
+        for message in pool.map(write, list(told.partials)):
+            if message is not None:
+                told.add(message.name, message.json())
+
+
+def files_of(told: ToldOfQueries, planned: Planned) -> Iterator[tuple[str, DataFile]]:
+    """The files that count: a query that failed in one task has no rows of the batch at all."""
+    failed = {f"{one.name}-{one.id}" for one in _entries(planned) if one.id in told.failed}
+    return ((f"queries/{folder}", file) for folder, file in told.files if folder not in failed)
+
+
+def evolve_queries(
+    batch: int, planned: Planned, told: ToldOfQueries, new: list[Segment], clock: EventClock, streams: frozenset[str]
+) -> EvolvedQueries:
+    """What a batch changes: event time of all streams with fields, segments in use, and who is suspended."""
+    windows = {} if planned.version is None else planned.version.windows
+    state = planned.state.advanced(clock, batch, [one for one in new if one.stream in streams], windows)
+    names = {one.id: one.name for one in _entries(planned)}
+    decisions = [Decision(batch, "suspend", names[number], why) for number, why in told.failed.items()]
+    return EvolvedQueries(
+        state,
+        planned.created,
+        planned.deleted,
+        {**planned.suspended, **told.failed},
+        (*planned.decisions, *decisions),
+    )
+
+
+def figures(planned: Planned, told: ToldOfQueries) -> dict[str, Any]:
+    """What queries did in a batch: part of the decision, and what reports and commands show."""
+    names = {one.id: one.name for one in _entries(planned)}
+    return {
+        "running": len(names),
+        "created": sorted(names[number] for number in planned.created if number in names),
+        "deleted": len(planned.deleted),
+        "rows": {names[number]: rows for number, rows in sorted(told.rows.items()) if number not in told.failed},
+        "late": dict(told.late),
+        "joins": told.sums["joins"],
+        "bytes": {name: told.sums[name] for name in ("tuples", "indexes", "shared")},
+        "shares": planned.state.shares,
+        "seconds": round(told.seconds, 6),
+        "suspended": sorted(names.get(number, str(number)) for number in {**planned.suspended, **told.failed}),
+    }
+
+
+def _entries(planned: Planned) -> list[Any]:
+    return [] if planned.version is None else list(planned.version.entries.values())

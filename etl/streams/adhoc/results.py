@@ -1,0 +1,139 @@
+"""Results of ad-hoc queries in a batch: rows are files of their queries' tables, aggregates are merged in the driver.
+
+    batch │ the query's columns │ for an average also NAME__sum and NAME__count
+
+An aggregate's row is about what came to be in one batch; rows of several batches can be added up (`total`), which is
+why averages bring what they are made of (ADR 87).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.adapters.data_files import write_part
+from etl.adapters.ledger import DataFile
+from etl.correlate.adhoc.query.model import Aggregate, Query
+from etl.correlate.adhoc.run.result import COUNT, QueryRows, atom_name, finalise, merge_partials
+from etl.pipeline.wire import Message, rows_message, rows_of
+from etl.streams import wire
+from etl.streams.adhoc.version import Version
+from etl.streams.plan import RESULTS, BatchPlan
+
+BATCH = "batch"
+_COUNTS = "counts"  # the name of the message that has the counts of all queries that only count
+
+
+class TaskResults:
+    """What one task has for all queries. A sink that fails is told, and takes nothing else with it."""
+
+    def __init__(self, plan: BatchPlan, version: Version, task: int) -> None:
+        self._plan, self._version, self._task = plan, version, task
+        self._rows: dict[str, list[QueryRows]] = {}
+        self._partials: dict[str, list[pa.Table]] = {}
+
+    def add_rows(self, name: str, rows: QueryRows) -> None:
+        self._rows.setdefault(name, []).append(rows)
+
+    def add_partial(self, name: str, partial: pa.Table) -> None:
+        self._partials.setdefault(name, []).append(partial)
+
+    def written(self) -> Iterator[Message]:
+        for name, parts in self._rows.items():
+            table = pa.concat_tables([one.to_table() for one in parts])
+            if table.num_rows:
+                yield self._file(name, table)
+        yield from self._aggregates()
+
+    def _file(self, name: str, rows: pa.Table) -> Message:
+        # A task that is repeated must not write over what the first try told.
+        part = self._plan.part_name(f"q{secrets.token_hex(4)}-", self._task)
+        return written(self._plan, self._version.entries[name].id, self._version.entries[name].folder, part, rows)
+
+    def _aggregates(self) -> Iterator[Message]:
+        counts: dict[int, int] = {}
+        for name, parts in self._partials.items():
+            query, number = self._version.running[name].query, self._version.entries[name].id
+            if query.only_counts:
+                counts[number] = sum(int(part[COUNT][0].as_py()) for part in parts)
+                continue
+            merged = merge_partials(query, parts)
+            if merged is not None and merged.num_rows:
+                yield _partials(str(number), merged)
+        some = {number: many for number, many in counts.items() if many}
+        if some:
+            columns = {"id": pa.array(some.keys(), pa.int64()), COUNT: pa.array(some.values(), pa.int64())}
+            yield _partials(_COUNTS, pa.table(columns))
+
+
+def _partials(name: str, table: pa.Table) -> Message:
+    (batch,) = table.combine_chunks().to_batches()
+    return replace(rows_message(batch, 0), kind="partials", name=name)
+
+
+def written(plan: BatchPlan, number: int, folder: str, part: str, rows: pa.Table) -> Message:
+    """A file of a query's table; or why it could not be written."""
+    table = rows.add_column(0, BATCH, pa.repeat(pa.scalar(plan.batch, pa.int64()), rows.num_rows))
+    try:
+        file = write_part(plan.places.queries / folder, RESULTS, part, table)
+    except (OSError, pa.ArrowException) as error:
+        return wire.told("query_failed", {"query": number, "reason": _reason(error)})
+    return wire.told("query_file", {"query": number, "folder": folder, "file": asdict(file)})
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"its table cannot be written: {text}"
+
+
+def parse_partials(message: Message) -> list[tuple[int, pa.Table]]:
+    """Partial aggregates that a task tells, by the query's id."""
+    table = rows_of(message)
+    if message.name != _COUNTS:
+        return [(int(message.name), table)]
+    counts = zip(table["id"].to_pylist(), table[COUNT].to_pylist(), strict=True)
+    return [(number, pa.table({COUNT: pa.array([many], pa.int64())})) for number, many in counts]
+
+
+def aggregated(query: Query, partials: Sequence[pa.Table]) -> pa.Table | None:
+    """A batch's rows of a query that aggregates, from what all tasks have."""
+    merged = merge_partials(query, partials)
+    if merged is None or not merged.num_rows:
+        return None
+    table = finalise(query, merged)
+    for each in query.aggregates:
+        if each.kind == "avg" and each.of is not None:
+            table = table.append_column(f"{each.name}__sum", merged[atom_name(("sum", each.of))])
+            table = table.append_column(f"{each.name}__count", merged[atom_name(("nonnull", each.of))])
+    return table
+
+
+def total(query: Query, rows: pa.Table) -> pa.Table:
+    """Aggregates of several batches as one: what a query has answered so far."""
+    keys = [one.name for one in query.columns]
+    wanted: list[tuple[str, str]] = []
+    for each in query.aggregates:
+        if each.kind == "avg":
+            wanted += [(f"{each.name}__sum", "sum"), (f"{each.name}__count", "sum")]
+        else:
+            wanted.append((each.name, each.kind if each.kind in ("min", "max") else "sum"))
+    merged = rows.group_by(keys).aggregate(wanted)
+    found = {name: merged[f"{name}_{how}"] for name, how in wanted} | {key: merged[key] for key in keys}
+    return pa.table({each.name: _total(each, found) if isinstance(each, Aggregate) else found[each.name]
+                     for each in query.outputs})  # fmt: skip
+
+
+def _total(each: Aggregate, found: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
+    if each.kind != "avg":
+        return found[each.name]
+    many = found[f"{each.name}__count"].cast(pa.float64())
+    some = pc.if_else(pc.greater(many, 0), many, pa.scalar(None, pa.float64()))
+    return pc.divide(found[f"{each.name}__sum"].cast(pa.float64()), some)
+
+
+def parse_file(value: Mapping[str, object]) -> DataFile:
+    return DataFile(**value["file"])  # type: ignore[arg-type]

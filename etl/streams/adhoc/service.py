@@ -1,0 +1,280 @@
+"""What people may do with ad-hoc queries: for commands, the form in Airflow and the page, in plain values.
+
+create   checked whole before anything is written: name, window, SQL, quotas; one sentence otherwise
+list     every query with its state, its rows and its rate
+show     one of them: plan, what it shares and with whom, deployment latency, batches
+explain  the plan in words and numbers, and why it became so
+rows     what it has answered: newest rows, or aggregates added up over batches
+delete   by its owner; in effect with the next batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from etl.adapters import postgres
+from etl.contract.correlation import LoggedStream
+from etl.contract.times import duration
+from etl.correlate.adhoc.errors import NameInUse, NameRefused, NotTheOwner, QueryRefused
+from etl.correlate.adhoc.query.model import Query
+from etl.correlate.adhoc.query.registry import NAME, Limits, window_slots
+from etl.errors import TerminalError
+from etl.settings import Settings
+from etl.streams.adhoc import sharing
+from etl.streams.adhoc.registry import Asked, QueryRegistry, Record
+from etl.streams.adhoc.results import BATCH, total
+from etl.streams.adhoc.state import EventClock, QueryState
+from etl.streams.adhoc.version import Version, compiled_query, open_version
+from etl.streams.declared import catalog
+from etl.streams.ledger import StreamLedger
+from etl.streams.plan import RESULTS, Places
+
+RATED_BATCHES = 20
+_LOGGED = 20
+
+
+class LengthRefused(TerminalError):
+    """A length of time that cannot be read."""
+
+    def __init__(self, what: str, given: str) -> None:
+        super().__init__(what, given)
+        self.what, self.given = what, given
+
+    def __str__(self) -> str:
+        return f"{self.what} is {self.given!r}, but must be a length of time such as '2m', '90s' or '1h 30m'"
+
+
+class LifeRefused(TerminalError):
+    """A query that wants to live longer than is allowed."""
+
+    def __init__(self, name: str, expires: str, days: int) -> None:
+        super().__init__(name, expires, days)
+        self.name, self.expires, self.days = name, expires, days
+
+    def __str__(self) -> str:
+        allowed = f"at least a second and at most {self.days} days are allowed"
+        return f"query {self.name!r} is to expire after {self.expires}; {allowed}"
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What the settings allow."""
+    return Limits(
+        slot=timedelta(seconds=settings.query_slot_s),
+        retention=timedelta(seconds=settings.query_retention_s),
+        queries=settings.queries_most,
+        queries_per_owner=settings.queries_most_per_owner,
+        longest_life=timedelta(days=settings.query_days),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Ad-hoc queries of one site."""
+
+    settings: Settings
+    dsn: str = field(repr=False)
+
+    # ── changing ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, name: str, sql: str, within: str, owner: str, expires: str | None = None) -> dict[str, Any]:
+        """A new query; it sees tuples from the next batch on."""
+        window, life = self.check(name, sql, within, expires)
+        now = datetime.now(UTC)
+        with self._registry() as registry:
+            record = registry.create(Asked(name, owner, sql, window, now + life), now, limits_of(self.settings))
+            return self._summary(record, {})
+
+    def check(self, name: str, sql: str, within: str, expires: str | None = None) -> tuple[timedelta, timedelta]:
+        """Everything about a new query but who else is there; gives its window and how long it may live."""
+        limits = limits_of(self.settings)
+        if not NAME.fullmatch(name):
+            raise NameRefused(name)
+        window = _length("within", within)
+        life = limits.longest_life if expires is None else _length("expires", expires)
+        if life <= timedelta(0) or life > limits.longest_life:
+            raise LifeRefused(name, expires or "", self.settings.query_days)
+        query = compiled_query(name, sql, window_slots(name, window, limits), self._streams())
+        if any(each.name.lower() == BATCH for each in query.outputs):
+            raise QueryRefused(
+                f"an output is named {BATCH!r}, which every table has already; give it another name", 1, 1
+            )
+        return window, life
+
+    def examine_new(self, name: str, sql: str, within: str) -> None:
+        """Whether a query could be created now; raises the sentence that creating it would."""
+        self.check(name, sql, within)
+        taken = next((one for one in self.summaries() if one["name"] == name), None)
+        if taken is not None:
+            raise NameInUse(name, taken["owner"])
+
+    def examine_owner(self, name: str, user: str) -> None:
+        """Whether somebody may delete a query."""
+        with self._registry() as registry:
+            record = registry.get(name)
+        if record.owner != user:
+            raise NotTheOwner(name, record.owner, user)
+
+    def perform(self, asked: Mapping[str, Any], user: str) -> Any:
+        """What a form asks for, in somebody's name."""
+        action, name = asked["action"], asked["name"]
+        if action == "create":
+            return self.create(name, asked["sql"], asked["within"], user, asked["expires"])
+        if action == "list":
+            return self.summaries()
+        if action == "rows":
+            return self.rows(name, asked["limit"])
+        if action == "delete":
+            return self.delete(name, user)
+        if action == "resume":
+            return self.resume(name, user)
+        return self.show(name) if action == "show" else self.explain(name)
+
+    def delete(self, name: str, by: str, *, admin: bool = False) -> dict[str, Any]:
+        """It has no result in the next batch; its table stays for some days."""
+        with self._registry() as registry:
+            record = registry.delete(name, by, datetime.now(UTC), admin=admin)
+            return {"name": record.name, "deleted": True, "table": str(self._folder(record))}
+
+    def resume(self, name: str, by: str, *, admin: bool = False) -> dict[str, Any]:
+        """A suspended query runs again from the next batch on."""
+        with self._registry() as registry:
+            return self._summary(registry.resume(name, by, datetime.now(UTC), admin=admin), {})
+
+    # ── looking ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Every query with its state and its rates."""
+        with self._registry() as registry:
+            rates = self._rates(registry)
+            return [self._summary(one, rates) for one in registry.records()]
+
+    def show(self, name: str) -> dict[str, Any]:
+        """One query: what it is, how it runs, with whom it shares what, and how its last batches went."""
+        with self._registry() as registry:
+            record, state = registry.get(name), registry.state()
+            shown = self._summary(record, self._rates(registry))
+            version = self._version(state)
+            if version is not None and name in version.entries and version.entries[name].id == record.id:
+                shown["plan"] = sharing.plan_of(version, name)
+                shown["state"] |= sharing.state_of(version, name, state, EventClock.of(self.settings))
+            shown["batches"] = self._batches(registry, record)
+            return shown
+
+    def explain(self, name: str) -> dict[str, Any]:
+        """The plan, in words and numbers, and the decisions that led to it."""
+        with self._registry() as registry:
+            record = registry.get(name)
+            version = self._version(registry.state())
+            subjects, plan = [name, "plan"], None
+            if version is not None and name in version.entries:
+                plan = sharing.plan_of(version, name)
+                subjects += [one["edge"] for one in plan["joins"]]
+            log = registry.logged(subjects, _LOGGED)
+            decisions = [{**one, "at": one["at"].isoformat()} for one in log]
+            return {"name": name, "sql": record.sql, "plan": plan, "decisions": decisions}
+
+    def rows(self, name: str, limit: int = 20, *, by_batch: bool = False) -> dict[str, Any]:
+        """The newest rows; aggregates of all batches added up, unless asked for batch by batch."""
+        with self._registry() as registry:
+            record = registry.get(name)
+        query = self._compiled(record)
+        folder = self._folder(record)
+        if not (folder / "_delta_log").exists():
+            return {"name": name, "columns": [each.name for each in query.outputs], "rows": [], "total": 0}
+        table = DeltaTable(str(folder)).to_pyarrow_table()
+        if query.aggregates and not by_batch:
+            table = total(query, table)
+        else:
+            hidden = [one for one in table.column_names if one.endswith(("__sum", "__count"))]
+            table = table.drop_columns(hidden if query.aggregates else []).sort_by([(BATCH, "descending")])
+        newest = table.slice(0, limit)
+        return {"name": name, "columns": table.column_names, "rows": _plain(newest), "total": table.num_rows}
+
+    def _rates(self, registry: QueryRegistry) -> dict[str, dict[str, float]]:
+        """By query: rows, and rows per second, over the last batches."""
+        records = StreamLedger(registry.connection).history(RATED_BATCHES)
+        decided = [one for one in records if one.decision is not None]
+        if not decided:
+            return {}
+        span = max(1.0, (decided[-1].started_at - decided[0].started_at).total_seconds())
+        found: dict[str, dict[str, float]] = {}
+        for one in decided:
+            for name, rows in one.decided.queries.get("rows", {}).items():
+                rate = found.setdefault(name, {"rows": 0, "rows_per_s": 0.0})
+                rate["rows"] += rows
+                rate["rows_per_s"] = round(rate["rows"] / span, 3)
+        return found
+
+    def _batches(self, registry: QueryRegistry, record: Record) -> list[dict[str, Any]]:
+        found = []
+        for one in StreamLedger(registry.connection).history(RATED_BATCHES):
+            if one.decision is None or record.created_batch is None or one.batch < record.created_batch:
+                continue
+            told = one.decision.queries
+            found.append({"batch": one.batch, "rows": told.get("rows", {}).get(record.name, 0),
+                          "queries": told.get("running", 0), "seconds": told.get("seconds", 0.0)})  # fmt: skip
+        return found
+
+    def _summary(self, one: Record, rates: dict[str, dict[str, float]]) -> dict[str, Any]:
+        rate = rates.get(one.name, {"rows": 0, "rows_per_s": 0.0})
+        moments = {"created_at": one.created_at, "expires_at": one.expires_at}
+        return {
+            "name": one.name,
+            "owner": one.owner,
+            "sql": one.sql,
+            "within_s": one.within.total_seconds(),
+            **{name: moment.astimezone(UTC).isoformat() for name, moment in moments.items()},
+            "state": {"name": one.state, "reason": one.reason},
+            "since_batch": one.created_batch,
+            "deployment_s": one.deployment_s,
+            "table": str(self._folder(one)),
+            **rate,
+        }
+
+    def _folder(self, record: Record) -> Any:
+        return Places.of(self.settings).queries / record.folder / RESULTS
+
+    def _compiled(self, record: Record) -> Query:
+        slots = window_slots(record.name, record.within, limits_of(self.settings))
+        return compiled_query(record.name, record.sql, slots, self._streams())
+
+    def _version(self, state: QueryState) -> Version | None:
+        if state.version is None:
+            return None
+        return open_version(Places.of(self.settings).store, state.version, self._streams())
+
+    def _streams(self) -> tuple[LoggedStream, ...]:
+        return catalog(self.settings).streams
+
+    @contextmanager
+    def _registry(self) -> Iterator[QueryRegistry]:
+        with postgres.connect(self.dsn, autocommit=True) as connection:
+            yield QueryRegistry(connection)
+
+
+def _length(what: str, given: str) -> timedelta:
+    found = duration(given)
+    if found is None:
+        raise LengthRefused(what, given)
+    return found
+
+
+def _plain(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows in JSON types; what JSON lacks is text."""
+    columns = {}
+    for name in table.column_names:
+        column = table[name]
+        kind = column.type
+        if pa.types.is_decimal(kind) or pa.types.is_temporal(kind):
+            column = pc.cast(column, pa.string())
+        columns[name] = column
+    found: list[dict[str, Any]] = pa.table(columns).to_pylist() if columns else []
+    return found

@@ -1,0 +1,62 @@
+"""What maintenance needs to know of ad-hoc queries: files and segments in use, tables, and what may be forgotten.
+
+The table of a deleted query stays for as long as removed files of other tables do, then it goes with its record.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from etl.adapters.delta_log import DeltaLog
+from etl.pipeline.maintenance import KEPT_FOR
+from etl.streams.adhoc.publish import query_log
+from etl.streams.adhoc.registry import QueryRegistry
+from etl.streams.plan import RESULTS
+
+if TYPE_CHECKING:
+    from etl.streams.microbatch import MicroBatch
+
+
+def segments_of_queries(run: MicroBatch) -> set[int]:
+    """Segments that some query may still look at."""
+    return {one.number for one in QueryRegistry(run.ledger.connection).state().segments}
+
+
+def query_tables(run: MicroBatch) -> Iterator[DeltaLog]:
+    """The tables of queries that exist."""
+    for record in QueryRegistry(run.ledger.connection).records():
+        delta = query_log(run.places, record.folder)
+        if (delta.folder(RESULTS) / "_delta_log").exists():
+            yield delta
+
+
+@dataclass(frozen=True, slots=True)
+class QueryUpkeep:
+    """One round of maintenance."""
+
+    run: MicroBatch
+    now: datetime
+
+    @property
+    def _registry(self) -> QueryRegistry:
+        return QueryRegistry(self.run.ledger.connection)
+
+    def files(self) -> set[str]:
+        """Files of the store that the state names."""
+        version = self._registry.state().version
+        return set() if version is None else {version}
+
+    def forget(self, *, dry_run: bool) -> list[str]:
+        """Queries that were deleted long ago, with their tables."""
+        gone = self._registry.gone_since(self.now - KEPT_FOR)
+        for record in () if dry_run else gone:
+            shutil.rmtree(self.run.places.queries / record.folder, ignore_errors=True)
+        if gone and not dry_run:
+            self._registry.forget([one.id for one in gone])
+        if not dry_run:
+            self._registry.forget_log(self.now - 4 * KEPT_FOR)
+        return [one.name for one in gone]

@@ -1,0 +1,92 @@
+"""Refused lines of streams: the quarantine of pipelines, release and reject included, over the ledger of correlations.
+
+    streams/NAME      what a stream is called where pipelines and streams stand side by side
+
+Whoever releases a line holds the lock of all correlations; the file in which it comes back lands in the stream's
+folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from etl.adapters import ledger
+from etl.adapters.ledger import Ledger
+from etl.adapters.verdicts import Verdicts
+from etl.contract.correlation import LoggedStream
+from etl.contract.model import Stream
+from etl.errors import TerminalError
+from etl.pipeline import desk as pipeline_desk
+from etl.pipeline.desk import Desk
+from etl.pipeline.quarantine import Quarantine
+from etl.pipeline.release import Checkpoint
+from etl.settings import Settings
+from etl.streams.declared import catalog
+from etl.streams.ledger import NAME
+from etl.streams.plan import Places
+
+_PREFIX = "streams/"
+
+
+class UnknownStream(TerminalError):
+    """A name that no file declares."""
+
+    exit_code = 64
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name, self.known = name, known
+
+    def __str__(self) -> str:
+        return f"{self.name!r} is not a stream; declared are {', '.join(self.known) or 'none'}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusing:
+    """A stream as `etl.pipeline.masking` asks for whose lines were refused."""
+
+    name: str
+    stream: Stream
+    sensitive: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _LinePlaces:
+    landing: Path
+    archive: Path
+    tables: Path
+
+
+def refused_lines(declared: LoggedStream, places: Places, book: Ledger) -> Quarantine:
+    """The refused lines of one stream."""
+    name = f"{_PREFIX}{declared.name}"
+    lines = _LinePlaces(declared.stream.source.landing, places.archive / declared.name, places.streams / declared.name)
+    verdicts = Verdicts(book, about=name, folder=f"{declared.name}/")
+    return Quarantine(_Refusing(name, declared.stream), lines, book, verdicts)
+
+
+def _nothing(_: str) -> None:
+    """No fault is injected here."""
+
+
+@contextmanager
+def open_desk(settings: Settings, dsn: str, name: str, checkpoint: Checkpoint = _nothing) -> Iterator[Desk]:
+    """The desk of a pipeline, or of a stream that is called `streams/NAME`."""
+    if not name.startswith(_PREFIX):
+        with pipeline_desk.open_desk(settings, dsn, name, checkpoint) as desk:
+            yield desk
+        return
+    declared = _declared(settings, name.removeprefix(_PREFIX))
+    places = Places.of(settings)
+    with ledger.reading(dsn, NAME) as book:
+        yield Desk(settings, dsn, book, lambda book: refused_lines(declared, places, book), checkpoint)
+
+
+def _declared(settings: Settings, name: str) -> LoggedStream:
+    streams = {one.name: one for one in catalog(settings).streams}
+    if name not in streams:
+        raise UnknownStream(name, tuple(streams))
+    return streams[name]

@@ -1,0 +1,77 @@
+"""One try at a batch of correlations, with all of its lines or some: what the search for poison asks of a batch.
+
+A try has a plan of its own, so segments and files of two tries never share a name; planning is part of the try,
+because it reads samples of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from etl.adapters.landing import Slice, format_of
+from etl.contract.model import Format
+from etl.pipeline.line_choice import LineChoice
+from etl.streams import decision as decisions
+from etl.streams import publishing
+from etl.streams.adhoc.planning import Planned
+from etl.streams.decision import Told
+from etl.streams.ledger import NAME, BatchRecord, Known, KnownDocuments
+from etl.streams.plan import BatchPlan
+
+if TYPE_CHECKING:
+    from etl.streams.microbatch import MicroBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A plan and what its tasks told."""
+
+    plan: BatchPlan
+    told: Told
+    asked: Planned
+
+    @property
+    def changed(self) -> Collection[int]:
+        return self.told.changed
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTrial:
+    """A batch of correlations, as `etl.pipeline.isolate.Trial` has it."""
+
+    of: MicroBatch
+    began: BatchRecord
+    by_stream: Mapping[str, list[Slice]]
+    known: Mapping[str, Known]
+    documents: Mapping[str, KnownDocuments]
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def batch(self) -> int:
+        return self.began.batch
+
+    @property
+    def slices(self) -> Sequence[Slice]:
+        return [one for many in self.by_stream.values() for one in many]
+
+    def source(self, one: Slice) -> tuple[Path, Format]:
+        stream = next(name for name, many in self.by_stream.items() if one in many)
+        source = self.of.catalog.stream(stream).stream.source
+        return source.landing, format_of(one.file.name, source.format)
+
+    def run(self, lines: LineChoice, only: Collection[int] | None) -> Tried:
+        slices = {
+            stream: [one for one in many if only is None or one.ordinal in only]
+            for stream, many in self.by_stream.items()
+        }
+        plan = self.of.plan(self.began, slices, self.known, self.documents, lines)
+        asked = self.of.queries(plan)
+        plan = replace(plan, queries=asked.in_batch(self.of.event_clock))
+        publishing.prepare(self.of, plan)
+        return Tried(plan, decisions.gather(plan, self.of.executor.run(plan)), asked)

@@ -1,0 +1,21 @@
+"""A disk that is full: every write beyond a size fails, in Python, Arrow and Rust alike, wherever the batch is then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.drivers import FAILED, SUCCEEDED, Nursery
+from tests.faults.world import World
+
+SIZES = (0, 64, 256, 512, 900, 1_400, 2_000, 3_000, 4_500, 6_000, 9_000, 16_000, 32_000, 64_000)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("size", SIZES)
+def test_no_file_can_grow_beyond(world: World, drivers: Nursery, size: int) -> None:
+    home, dsn = world.site.settings.home, world.site.dsn
+    assert drivers.run(home, dsn, None, limit=size) in (FAILED, SUCCEEDED)
+    world.more()
+    assert drivers.run(home, dsn, None, limit=size) in (FAILED, SUCCEEDED), "it is still full"
+    world.recover()
+    world.check()

@@ -1,0 +1,191 @@
+"""A batch whose audit failed: a person releases or rejects it, and nothing is lost or there twice meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from etl.adapters import ledger
+from etl.errors import AuditFailed
+from etl.pipeline.arrival import Arrival
+from etl.pipeline.aside import EventsNotFound
+from etl.pipeline.event_trace import Tracer
+from etl.pipeline.prepare import Preparer
+from tests.pipeline.test_audit import STRICT
+from tests.pipeline.test_restore import Backup, backup
+from tests.pipeline.test_routes import COPY_CUSTOMER
+from tests.support.site import Ended, Site, order, quiet
+
+__all__ = ["backup"]  # a fixture
+GO_ON = ("grace =", 'held = "go_on"\ngrace =')
+
+
+def going_on(site: Site) -> Site:
+    """The site with an expectation that most batches fail; later batches go on."""
+    return site.redeclared(GO_ON, add=STRICT)
+
+
+def says(site: Site, batch: int, word: str) -> bool:
+    with site.writing() as run:
+        return run.ledger.judge(batch, {"word": word, "by": "ann", "at": "2026-11-18T00:00:00Z", "note": "why"})
+
+
+def places(site: Site) -> tuple[int, ...]:
+    counted = site.inventory()
+    assert counted.faults == []
+    return counted.fact, counted.quarantine, counted.backlog_open, counted.held
+
+
+def held_batch(site: Site) -> Site:
+    """Batch 1: two accepted orders fail the audit; one line is refused, one repeats, one order waits."""
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1), b"{", order(2), order(2), order(3, customer_id=77))
+    assert strict.run() == 1
+    return strict
+
+
+def test_later_batches_go_on_while_accepted_events_of_a_held_one_wait_aside(site: Site) -> None:
+    strict = held_batch(site)
+    record = strict.record(1)
+    assert (record.state, record.aside, record.counts.held, record.counts.accepted) == ("loaded", 2, 2, 0)
+    assert places(strict) == (0, 1, 1, 2)
+    strict.land("b.jsonl", order(4, quantity=1))
+    assert strict.run() == 2, "nothing waits for batch 1"
+    assert places(strict) == (1, 1, 1, 2)
+
+
+def test_an_event_aside_is_explained_as_held(site: Site) -> None:
+    strict = held_batch(site)
+    declared = Preparer(strict.settings, strict.dsn).declared("orders")
+    with ledger.reading(strict.dsn, "orders") as book:
+        found = Tracer(declared, strict.places, book, strict.dsn, ["1"]).trace(strict.steps.clock())
+    assert (found.place, found.fact, found.claim["batch"]) == ("held", None, 1)
+
+
+def test_released_events_become_facts_with_the_next_batch(site: Site) -> None:
+    strict = held_batch(site)
+    strict.land("b.jsonl", order(4, quantity=1))
+    strict.run()
+    assert strict.decide() is None, "nobody has decided: nothing can go on"
+    assert says(strict, 1, "released")
+    assert not says(strict, 1, "rejected"), "the first word stands"
+    assert strict.run() == 3
+    assert places(strict) == (3, 1, 1, 0)
+    assert sorted(strict.rows("fact")["order_id"].to_pylist()) == [1, 2, 4]
+    assert strict.execute("select count(*), sum(orders) from mart.orders, mart.daily_sales")[0][0] >= 3
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(3,)]
+    assert strict.record(3).counts.lines == 0
+
+
+def test_rejected_events_are_refused_lines_with_their_bytes_and_their_keys_are_free(site: Site) -> None:
+    strict = held_batch(site)
+    says(strict, 1, "rejected")
+    strict.land("b.jsonl", order(4, quantity=1))
+    assert strict.run() == 2
+    assert places(strict) == (1, 3, 1, 0)
+    refused = [row for row in strict.rows("quarantine").to_pylist() if "audit_rejected" in row["reasons"]]
+    assert [(row["line"], row["batch"]) for row in refused] == [(1, 2), (3, 2)]
+    assert refused[0]["reasons"] == ["audit_rejected", "expect_column_max_to_be_between"]
+    assert b'"order_id": 1' in refused[0]["raw"]
+    strict.land("c.jsonl", order(1, quantity=1))
+    strict.run()
+    assert sorted(strict.rows("fact")["order_id"].to_pylist()) == [1, 4], "it was corrected and sent again"
+
+
+def test_an_event_that_had_waited_and_is_rejected_is_refused_with_its_bytes(site: Site) -> None:
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1, customer_id=77))
+    strict.run()
+    strict.execute(COPY_CUSTOMER, 77)
+    assert strict.run() == 2
+    assert places(strict) == (0, 0, 0, 1)
+    says(strict, 2, "rejected")
+    strict.run()
+    (row,) = strict.rows("quarantine").to_pylist()
+    assert (row["from_backlog"], b'"order_id": 1' in row["raw"]) == (True, True)
+    assert places(strict) == (0, 1, 0, 0)
+
+
+def test_rejecting_a_batch_that_holds_the_line_lets_it_and_the_next_ones_go_on(site: Site) -> None:
+    strict = site.redeclared(add=STRICT)
+    strict.land("a.jsonl", order(1), b"{")
+    with pytest.raises(AuditFailed):
+        strict.run()
+    strict.land("b.jsonl", order(2, quantity=1))
+    assert not due(strict)
+    says(strict, 1, "rejected")
+    assert due(strict)
+    assert [strict.run(), strict.run()] == [1, 2]
+    assert places(strict) == (1, 2, 0, 0)
+
+
+def due(site: Site) -> bool:
+    """Whether the watcher would start a run."""
+    arrival = Arrival(site.pipeline, site.landing, "jsonl", lambda: site.dsn, site.steps.clock() - site.steps.clock())
+    return arrival.look(arrival.listing(), site.steps.clock()).due
+
+
+def test_a_run_says_that_somebody_has_to_decide_and_the_watcher_notices_when_they_have(site: Site) -> None:
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1))
+    with pytest.raises(AuditFailed, match="batch 1 of orders is held"):
+        strict.steps.whole("orders", "run", quiet)
+    assert strict.record(1).state == "loaded"
+    assert not due(strict)
+    says(strict, 1, "released")
+    assert due(strict)
+
+
+@pytest.mark.parametrize(
+    ("point", "word"),
+    [
+        ("before events are set aside", "released"),
+        ("after events are set aside", "rejected"),
+        ("before the decision", "rejected"),
+        ("after the decision", "released"),
+        ("after fact is published", "released"),
+    ],
+)
+def test_whatever_ends_where_every_event_is_in_one_place(site: Site, point: str, word: str) -> None:
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1), order(2))
+    _until_it_works(strict.ending(point), strict)
+    says(strict, 1, word)
+    strict.land("b.jsonl", order(3, quantity=1))
+    _until_it_works(strict.ending(point), strict)
+    assert places(strict) == ((3, 0, 0, 0) if word == "released" else (1, 2, 0, 0))
+    assert strict.decide() is None
+
+
+def _until_it_works(ending: Site, site: Site) -> None:
+    try:
+        ending.run()
+    except Ended:
+        site.run()
+
+
+def test_a_ledger_restored_from_before_puts_held_events_back_as_they_were(site: Site, backup: Backup) -> None:
+    strict = going_on(site)
+    strict.land("0.jsonl", order(9, quantity=1))
+    strict.run()
+    restore = backup(strict)
+    strict.land("a.jsonl", order(1))
+    strict.run()
+    strict.land("b.jsonl", order(2, quantity=1))
+    strict.run()
+    older = restore()
+    older.decide()
+    assert places(older) == (2, 0, 0, 1)
+    says(older, 2, "released")
+    older.run()
+    assert places(older) == (3, 0, 0, 0)
+
+
+def test_a_batch_is_not_rejected_when_its_lines_are_gone(site: Site) -> None:
+    strict = site.redeclared(add=STRICT)
+    file = strict.land("a.jsonl", order(1))
+    with pytest.raises(AuditFailed):
+        strict.run()
+    says(strict, 1, "rejected")
+    file.unlink()
+    with pytest.raises((EventsNotFound, FileNotFoundError)):
+        strict.run()

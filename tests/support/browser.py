@@ -1,0 +1,63 @@
+"""The system's Chromium for the tests that look at pages, and a visit that notes what a page says and asks for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@dataclass
+class Visit:
+    """One page, opened, with everything the browser said and asked for meanwhile."""
+
+    page: Page
+    home: str
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def open(self, place: str) -> Page:
+        """Open a page below the home."""
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(self.home + place, wait_until="load")
+        return self.page
+
+
+def chromium_path() -> str:
+    """Where the system's Chromium is. `bin/setup --with-browser` installs it where it may.
+
+    A developer who may not install it still gets all other tests; where it is required, its absence is a failure.
+    """
+    path = shutil.which("chromium")
+    if path is None and os.environ.get("TESTS_NEED_BROWSER"):
+        pytest.fail("chromium is not installed, and TESTS_NEED_BROWSER says that it has to be")
+    if path is None:
+        pytest.skip("chromium is not installed; `apt-get install chromium` to run the browser tests")
+    return path
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=ARGUMENTS)
+        yield browser
+        browser.close()
