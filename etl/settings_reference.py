@@ -42,7 +42,6 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "home",
             "var",
-            "landing",
             "archive",
             "warehouse",
             "pipelines",
@@ -59,7 +58,6 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Airflow", ("airflow_", "schedule")),
     ("Spark", ("spark_",)),
     ("Joins", ("tactic", "policy", "budget_", "lookup_", "task_", "master_")),
-    ("Rules", ("oldest_order", "future_tolerance", "backlog_grace")),
 )
 _REST = "Other"
 

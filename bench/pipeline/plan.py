@@ -112,7 +112,8 @@ def sites_of(contender: str, sizes: tuple[int, ...], more_masters: int | None, h
         cells = tuple(_cell(contender, size, variants[-1:]) for size in chosen)  # the checkpoint sees no masters
         sites.append(Site("more-masters", more_masters, cells))
     if contender == "ours" and history:
-        sites.append(Site("history", MASTERS, (Cell(min(sizes), variants, 0, history, 360.0),), history=True))
+        longest_s = 360.0 * max(1.0, history / HISTORY)
+        sites.append(Site("history", MASTERS, (Cell(min(sizes), variants, 0, history, longest_s),), history=True))
     return tuple(sites)
 
 
