@@ -1,0 +1,49 @@
+"""The ledger in Postgres: what every batch reads, what became of it, how far it is; and who may write.
+
+    writing(dsn, pipeline, holder) ── advisory lock + rising epoch ──▶ Writer ── commits only under its own epoch
+
+    fix      the slices of landed files that a batch reads                     state reading
+    decide   ONE commit: files, counts, master versions, claims, backlog       state decided
+    record…  what the audit said, how long a step took
+    load     in the mart's transaction: totals, published tables               state loaded
+
+There is no second memory of progress. One row per batch carries its state and figures, so a run can be resumed,
+reported and counted without reading the warehouse again.
+
+    ledger         the commits that touch several tables; reading, writing
+    pipeline_row   the pipeline: declared, written by, published
+    batches, held  batches: state, figures; those that wait for a person
+    inputs         slices of landed files, the archive
+    open_events    claims, backlog, unknown members
+    records        what is held, as plain values
+"""
+
+from etl.adapters.ledger.errors import Fenced, NotHeld
+from etl.adapters.ledger.ledger import Ledger, Writer, reading, writing
+from etl.adapters.ledger.records import (
+    RESTORED,
+    Aside,
+    BacklogFile,
+    BatchRecord,
+    Cause,
+    DataFile,
+    Decision,
+    TakenUp,
+)
+
+__all__ = [
+    "RESTORED",
+    "Aside",
+    "BacklogFile",
+    "BatchRecord",
+    "Cause",
+    "DataFile",
+    "Decision",
+    "Fenced",
+    "Ledger",
+    "NotHeld",
+    "TakenUp",
+    "Writer",
+    "reading",
+    "writing",
+]

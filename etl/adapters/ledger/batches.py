@@ -1,0 +1,147 @@
+"""One row per batch: its state, its decision and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from psycopg2.extras import Json
+
+from etl.adapters import postgres
+from etl.adapters.ledger.records import BatchRecord, Decision
+from etl.adapters.postgres.statements import Statements
+from etl.errors import TerminalError
+from etl.model import BatchState
+
+
+class Batches(Statements):
+    """Statements about batches."""
+
+    def oldest_unloaded(self) -> BatchRecord | None:
+        """The oldest batch that is begun but not loaded."""
+        return self._record("where pipeline = %(pipeline)s and state <> 'loaded' order by batch limit 1")
+
+    def oldest_open(self) -> int | None:
+        """The number of that batch."""
+        rows = self._all(
+            "select min(batch) as batch from etl.batch where pipeline = %(pipeline)s and state <> 'loaded'"
+        )
+        return None if rows[0]["batch"] is None else int(rows[0]["batch"])
+
+    def last(self) -> BatchRecord | None:
+        """The newest batch."""
+        return self._record("where pipeline = %(pipeline)s order by batch desc limit 1")
+
+    def last_decided(self) -> BatchRecord | None:
+        """The newest batch with a decision."""
+        return self._record("where pipeline = %(pipeline)s and decided_at is not null order by batch desc limit 1")
+
+    def find(self, batch: int) -> BatchRecord | None:
+        """One batch, if it is there."""
+        return self._record("where pipeline = %(pipeline)s and batch = %(batch)s", {"batch": batch})
+
+    def get(self, batch: int) -> BatchRecord:
+        """One batch, which must exist."""
+        record = self.find(batch)
+        if record is None:
+            raise TerminalError(
+                f"batch {batch} of {self.pipeline} is not in the ledger; `frontstage status` lists them"
+            )
+        return record
+
+    def history(self, limit: int) -> list[BatchRecord]:
+        """The newest batches, oldest first."""
+        query = "select * from etl.batch where pipeline = %(pipeline)s order by batch desc limit %(limit)s"
+        return [record_of(row) for row in reversed(self._all(query, {"limit": limit}))]
+
+    def after(self, batch: int) -> list[BatchRecord]:
+        """Loaded batches beyond one, in order."""
+        query = (
+            "select * from etl.batch where pipeline = %(pipeline)s and batch > %(batch)s and state = 'loaded' "
+            "order by batch"
+        )
+        return [record_of(row) for row in self._all(query, {"batch": batch})]
+
+    def oldest(self) -> int | None:
+        """The oldest batch that is not forgotten."""
+        rows = self._all("select min(batch) as batch from etl.batch where pipeline = %(pipeline)s")
+        return None if rows[0]["batch"] is None else int(rows[0]["batch"])
+
+    def first_batch_with(self, mart_table: str) -> int | None:
+        """The first batch that was decided with rows for a table of the mart: tables may be declared later.
+
+        0 when the oldest batch that is remembered has it: those that were forgotten had it too.
+        """
+        (row,) = self._all(
+            "select min(batch) filter (where decision -> 'mart' ? %(table)s) as first, "
+            "min(batch) filter (where (counts ->> 'accepted')::bigint > 0) as oldest "
+            "from etl.batch where pipeline = %(pipeline)s",
+            {"table": mart_table},
+        )
+        if row["first"] is None:
+            return None
+        return 0 if row["first"] == row["oldest"] else int(row["first"])
+
+    def abandon(self, batch: int) -> None:
+        """Forget a batch that is not decided and turned out to have nothing to read."""
+        self._execute(
+            "delete from etl.batch where pipeline = %(pipeline)s and batch = %(batch)s and state = 'reading'",
+            {"batch": batch},
+        )
+
+    def record_audit(self, batch: int, state: BatchState, audit: Mapping[str, Any]) -> None:
+        """What the audit said of a decided batch."""
+        self._execute(
+            "update etl.batch set state = %(state)s, audit = %(audit)s "
+            "where pipeline = %(pipeline)s and batch = %(batch)s and state in ('decided', 'held', 'passed')",
+            {"batch": batch, "state": state, "audit": Json(dict(audit))},
+        )
+
+    def record_duration(self, batch: int, step: str, seconds: float) -> None:
+        """How long a step of the batch took."""
+        self._execute(
+            "update etl.batch set seconds = seconds || %(seconds)s where pipeline = %(pipeline)s and batch = %(batch)s",
+            {"batch": batch, "seconds": Json({step: round(seconds, 3)})},
+        )
+
+    def record_joins(self, batch: int, joins: Mapping[str, Any]) -> None:
+        """How the joins of a batch fared, by master."""
+        self._execute(
+            "update etl.batch set joins = %(joins)s where pipeline = %(pipeline)s and batch = %(batch)s",
+            {"batch": batch, "joins": Json(dict(joins))},
+        )
+
+    def load(
+        self, batch: int, loaded_at: datetime, freshness: Mapping[str, float] | None, tables: Iterable[str]
+    ) -> None:
+        """Inside the mart's transaction: the batch is loaded, totals and published tables say so."""
+        values = {
+            "batch": batch,
+            "loaded_at": loaded_at,
+            "freshness": None if freshness is None else Json(dict(freshness)),
+            "published": Json(dict.fromkeys(tables, batch)),
+        }
+        self._execute(postgres.statement("batch_load"), values, rows=1)
+
+    def forget(self, before: datetime, here: Sequence[bytes], keep: int) -> int:
+        """Forget batches loaded before a time, except the newest and those that read a file still here."""
+        values = {"before": before, "here": list(here), "keep": keep}
+        return self._execute(postgres.statement("batch_forget"), values)
+
+    def _record(self, tail: str, values: dict[str, Any] | None = None) -> BatchRecord | None:
+        rows = self._all(f"select * from etl.batch {tail}", values)  # noqa: S608 - tails are literals of this module
+        return record_of(rows[0]) if rows else None
+
+
+_FIELDS = tuple(one.name for one in fields(BatchRecord) if one.name != "decision")
+
+
+def record_of(row: Mapping[str, Any]) -> BatchRecord:
+    """A row of `etl.batch`."""
+    decision = row["decision"]
+    return BatchRecord(
+        **{name: row[name] for name in _FIELDS},
+        decision=None if decision is None else Decision.from_json(decision),
+    )

@@ -1,0 +1,50 @@
+"""Batches whose audit failed: what a person has said of them, and their events that were set aside (ADR 71)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg2.extras import Json
+
+from etl.adapters import postgres
+from etl.adapters.ledger.batches import Batches, record_of
+from etl.adapters.ledger.errors import NotHeld
+from etl.adapters.ledger.records import BatchRecord, Decision
+
+
+class HeldBatches(Batches):
+    """Statements about batches that wait for a person, or for the next batch to take them up."""
+
+    def judge(self, batch: int, verdict: Mapping[str, Any]) -> bool:
+        """A person's word about a batch whose audit failed; the first one stands. False when it was said before."""
+        record = self.get(batch)
+        if record.verdict is not None or record.state == "released":
+            return False
+        if record.state != "held" and not record.aside:
+            raise NotHeld(self.pipeline, batch)
+        self._execute(postgres.statement("batch_judge"), {"batch": batch, "verdict": Json(dict(verdict))}, rows=1)
+        return True
+
+    def unjudged(self) -> list[BatchRecord]:
+        """Batches that wait for a person's word, oldest first."""
+        return self._of_asides("verdict is null and (state = 'held' or aside > 0)")
+
+    def judged_asides(self) -> list[BatchRecord]:
+        """Batches with events aside about which a person has decided, oldest first."""
+        return self._of_asides("verdict is not null and aside > 0")
+
+    def asides(self) -> list[BatchRecord]:
+        """Batches with events aside, decided about or not."""
+        return self._of_asides("aside > 0")
+
+    def _of_asides(self, condition: str) -> list[BatchRecord]:
+        query = f"select * from etl.batch where pipeline = %(pipeline)s and {condition} order by batch"  # noqa: S608
+        return [record_of(row) for row in self._all(query)]
+
+    def _change_asides(self, batch: int, decision: Decision) -> None:
+        if decision.aside is not None:  # put back from its note
+            query = "update etl.batch set aside = %(events)s where pipeline = %(pipeline)s and batch = %(batch)s"
+            self._execute(query, {"batch": batch, "events": decision.aside.events})
+        query = "update etl.batch set aside = 0 where pipeline = %(pipeline)s and batch = any(%(batches)s)"
+        self._execute(query, {"batches": [one.batch for one in decision.taken_up]})

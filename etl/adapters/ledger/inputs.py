@@ -1,0 +1,98 @@
+"""One row per slice: which bytes of which landed file a batch reads, and where the file is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from psycopg2.extras import execute_values
+
+from etl.adapters import postgres
+from etl.adapters.landing import Consumed, LandedFile, Slice
+from etl.adapters.postgres.statements import Statements
+
+
+class Inputs(Statements):
+    """Statements about what batches read, and about the archive."""
+
+    def slices(self, batch: int) -> tuple[Slice, ...]:
+        """What a batch reads."""
+        query = "select * from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s order by ordinal"
+        return tuple(_slice(row) for row in self._all(query, {"batch": batch}))
+
+    def all_slices(self) -> list[tuple[int, Slice]]:
+        """What every batch that is remembered has read, in the order of reading, with the batch."""
+        query = "select * from etl.input_slice where pipeline = %(pipeline)s order by batch, ordinal"
+        return [(row["batch"], _slice(row)) for row in self._all(query)]
+
+    def _insert_slices(self, batch: int, slices: Sequence[Slice]) -> None:
+        rows = [
+            (self.pipeline, batch, one.ordinal, one.file.name, one.file.size, one.file.modified_ns, one.file.inode,
+             one.first, one.last)
+            for one in slices
+        ]  # fmt: skip
+        if rows:
+            with self.connection.cursor() as cursor:
+                execute_values(cursor, postgres.statement("input_slices"), rows)
+
+    def _record_slices(self, batch: int, slices: Sequence[tuple[int, str, int]]) -> None:
+        rows = [(self.pipeline, batch, *one) for one in slices]
+        if rows:
+            with self.connection.cursor() as cursor:
+                execute_values(cursor, postgres.statement("input_read"), rows)
+
+    def exclude(self, batch: int, ordinals: Iterable[int]) -> None:
+        """Leave slices out of a batch that is not decided: their files changed while they were read."""
+        self._execute(
+            "delete from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s "
+            "and ordinal = any(%(ordinals)s)",
+            {"batch": batch, "ordinals": list(ordinals)},
+        )
+
+    def consumed(self, names: Sequence[bytes]) -> dict[bytes, Consumed]:
+        """What batches have read of files with these names that are still where they landed."""
+        rows = self._all(postgres.statement("input_consumed"), {"names": list(names)})
+        return {bytes(row["name"]): _consumed(row) for row in rows}
+
+    def put_away(self, names: Iterable[bytes]) -> None:
+        """Note that files have left the landing folder."""
+        self._execute(
+            "update etl.input_slice set put_away = true where pipeline = %(pipeline)s and not put_away "
+            "and name = any(%(names)s)",
+            {"names": list(names)},
+        )
+
+    def archived(self, inodes: Sequence[int]) -> list[tuple[bytes, Consumed]]:
+        """What batches have read of files with these inodes, by the names the files had."""
+        rows = self._all(postgres.statement("input_archived"), {"inodes": list(inodes)})
+        return [(bytes(row["name"]), _consumed({"size": 0, "modified_ns": 0, **row})) for row in rows]
+
+    def land_again(self, name: bytes, inode: int, landed_as: bytes) -> None:
+        """Note that a file is about to go back from the archive to the landing folder."""
+        self._execute(
+            "update etl.input_slice set put_away = false, name = %(landed_as)s "
+            "where pipeline = %(pipeline)s and name = %(name)s and inode = %(inode)s",
+            {"name": name, "inode": inode, "landed_as": landed_as},
+        )
+
+    def archive_removed(self) -> dict[str, int]:
+        """By day, how many lines were in archived files that are gone."""
+        rows = self._all("select day, lines from etl.archive_removed where pipeline = %(pipeline)s")
+        return {row["day"]: int(row["lines"]) for row in rows}
+
+    def remove_archive(self, day: str, lines: int) -> None:
+        """Note what is in a day's folder that is about to go."""
+        self._execute(
+            "insert into etl.archive_removed values (%(pipeline)s, %(day)s, %(lines)s) on conflict do nothing",
+            {"day": day, "lines": lines},
+        )
+
+
+def _slice(row: Mapping[str, Any]) -> Slice:
+    file = LandedFile(bytes(row["name"]), row["size"], row["modified_ns"], int(row["inode"]))
+    return Slice(row["ordinal"], file, row["first_byte"], row["last_byte"])
+
+
+def _consumed(row: Mapping[str, Any]) -> Consumed:
+    parts = tuple((int(first), int(last), digest) for first, last, digest in row["parts"])
+    return Consumed(int(row["inode"]), row["size"], row["modified_ns"], parts)
