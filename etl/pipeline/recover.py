@@ -82,7 +82,7 @@ def _add_again(run: MicroBatch, table: str, held: int) -> None:
     oldest = run.ledger.oldest()
     if oldest is not None and oldest > held + 1:
         raise HistoryForgotten(run.name, table, held, oldest)
-    for record in run.ledger.after(held):
+    for record in run.ledger.loaded_after(held):
         files = record.decided.of_table(table)
         if files and run.delta.add(table, files, record.batch):
             run.progress(f"batch {record.batch} was missing in {table} and has been added again")
@@ -90,7 +90,7 @@ def _add_again(run: MicroBatch, table: str, held: int) -> None:
 
 def _correct_again(run: MicroBatch, fixed: int) -> None:
     """The same for rows whose unknown members had come."""
-    for record in run.ledger.after(fixed):
+    for record in run.ledger.loaded_after(fixed):
         if publishing.correct(run, record):
             run.progress(f"what batch {record.batch} had corrected has been corrected again")
 

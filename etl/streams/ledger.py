@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from psycopg2.extras import Json, execute_values
+from psycopg2.extras import Json
 
 from etl.adapters import postgres
 from etl.adapters.landing import Consumed, Slice
 from etl.adapters.ledger import Ledger, Writer
-from etl.adapters.postgres.statements import Statements
+from etl.adapters.ledger.batch_rows import BatchRows
 from etl.errors import TerminalError
 from etl.model import BatchState
 from etl.streams.adhoc.registry import EvolvedQueries, QueryRegistry
@@ -72,8 +72,13 @@ class KnownDocuments:
     state: DocumentState
 
 
-class StreamLedger(Statements):
+_FIELDS = tuple(one.name for one in fields(BatchRecord) if one.name != "decision")
+
+
+class StreamLedger(BatchRows[BatchRecord]):
     """Statements about correlations, on a connection that somebody else owns."""
+
+    listed_by = "`frontstage correlate status` tells the last one"
 
     def __init__(self, connection: postgres.Connection) -> None:
         super().__init__(connection, NAME)
@@ -81,34 +86,12 @@ class StreamLedger(Statements):
 
     # ── batches ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def oldest_unloaded(self) -> BatchRecord | None:
-        """The batch that is begun but not loaded."""
-        return self._record("and state <> 'loaded' order by batch limit 1")
-
-    def last(self) -> BatchRecord | None:
-        return self._record("order by batch desc limit 1")
-
-    def find(self, batch: int) -> BatchRecord | None:
-        return self._record("and batch = %(batch)s", {"batch": batch})
-
-    def get(self, batch: int) -> BatchRecord:
-        found = self.find(batch)
-        if found is None:
-            raise TerminalError(f"batch {batch} of correlations is not in the ledger; `status` tells the last one")
-        return found
-
-    def history(self, limit: int) -> list[BatchRecord]:
-        """The newest batches, oldest first."""
-        query = "select * from etl.batch where pipeline = %(pipeline)s order by batch desc limit %(limit)s"
-        return [_record(row) for row in reversed(self._all(query, {"limit": limit}))]
-
-    def loaded_after(self, batch: int) -> Iterator[BatchRecord]:
-        """Loaded batches beyond one, in order."""
-        query = (
-            "select * from etl.batch where pipeline = %(pipeline)s and batch > %(batch)s and state = 'loaded' "
-            "order by batch"
+    def _as_record(self, row: Mapping[str, Any]) -> BatchRecord:
+        decision = row["decision"]
+        return BatchRecord(
+            **{name: row[name] for name in _FIELDS},
+            decision=None if decision is None else Decision.from_json(decision),
         )
-        return map(_record, self._all(query, {"batch": batch}))
 
     def fix(self, batch: int, run_id: str, now: datetime, slices: Mapping[str, Sequence[Slice]]) -> None:
         """Fix what a batch reads of every stream, before it is read."""
@@ -227,9 +210,9 @@ class StreamLedger(Statements):
             self._execute(
                 postgres.statement("batch_decide"), {**values, "counts": Json({}), "versions": Json({})}, rows=1
             )
-            self._insert("input_read", [(NAME, batch, *one) for one in decision.slices])
+            self._insert(postgres.statement("input_read"), [(NAME, batch, *one) for one in decision.slices])
             segments = [(*astuple(one), batch) for one in decision.segments]
-            self._insert("segment_add", segments)
+            self._insert(postgres.statement("segment_add"), segments)
             self._execute("delete from etl.correlation where name <> all(%(names)s)", {"names": list(evolved)})
             for name, one in evolved.items():
                 self._evolve(name, one, batch)
@@ -267,18 +250,13 @@ class StreamLedger(Statements):
             "delete from etl.state_run where correlation = %(name)s and name = any(%(removed)s)",
             {"name": name, "removed": list(one.removed)},
         )
-        self._insert("state_run_add", [(name, *astuple(run), batch) for run in one.added])
+        self._insert(postgres.statement("state_run_add"), [(name, *astuple(run), batch) for run in one.added])
         for run in one.moved:
             self._execute(
                 "update etl.state_run set unit = %(unit)s where correlation = %(name)s and name = %(run)s",
                 {"name": name, "run": run.name, "unit": run.unit},
                 rows=1,
             )
-
-    def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            with self.connection.cursor() as cursor:
-                execute_values(cursor, postgres.statement(statement), rows)
 
     def load(self, batch: int, loaded_at: datetime, tables: Sequence[str]) -> None:
         """Inside the transaction of the aggregates: the batch is loaded."""
@@ -292,11 +270,6 @@ class StreamLedger(Statements):
             "update etl.pipeline set published = published || %(published)s where name = %(pipeline)s",
             {"published": Json(dict.fromkeys(tables, batch))},
         )
-
-    def _record(self, tail: str, values: dict[str, Any] | None = None) -> BatchRecord | None:
-        query = f"select * from etl.batch where pipeline = %(pipeline)s {tail}"  # noqa: S608 - tails are literals here
-        rows = self._all(query, values)
-        return _record(rows[0]) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,12 +305,3 @@ def _from_snapshot(value: Mapping[str, Any]) -> AnyEvolved:
     if state.get("kind") == DOCUMENTS:
         return EvolvedDocuments(declared, DocumentState.from_json(since, state, runs), runs, ())
     return Evolved(declared, CorrelationState.from_json(since, state, runs), runs, ())
-
-
-def _record(row: Mapping[str, Any]) -> BatchRecord:
-    decision = row["decision"]
-    wanted = ("batch", "run_id", "state", "started_at", "decided_at", "loaded_at", "seconds")
-    return BatchRecord(
-        **{name: row[name] for name in wanted},
-        decision=None if decision is None else Decision.from_json(decision),
-    )

@@ -12,7 +12,7 @@ reported and counted without reading the warehouse again.
 
     ledger         the commits that touch several tables; reading, writing
     pipeline_row   the pipeline: declared, written by, published
-    batches, held  batches: state, figures; those that wait for a person
+    batches, held  batches: state, figures; those that wait for a person (batch_rows: finding any)
     inputs         slices of landed files, the archive
     open_events    claims, backlog, unknown members
     records        what is held, as plain values

@@ -10,59 +10,33 @@ from typing import Any
 from psycopg2.extras import Json
 
 from etl.adapters import postgres
+from etl.adapters.ledger.batch_rows import BatchRows
 from etl.adapters.ledger.records import BatchRecord, Decision
-from etl.adapters.postgres.statements import Statements
-from etl.errors import TerminalError
 from etl.model import BatchState
 
+_FIELDS = tuple(one.name for one in fields(BatchRecord) if one.name != "decision")
 
-class Batches(Statements):
-    """Statements about batches."""
 
-    def oldest_unloaded(self) -> BatchRecord | None:
-        """The oldest batch that is begun but not loaded."""
-        return self._record("where pipeline = %(pipeline)s and state <> 'loaded' order by batch limit 1")
+class Batches(BatchRows[BatchRecord]):
+    """Statements about batches of a pipeline."""
+
+    def _as_record(self, row: Mapping[str, Any]) -> BatchRecord:
+        decision = row["decision"]
+        return BatchRecord(
+            **{name: row[name] for name in _FIELDS},
+            decision=None if decision is None else Decision.from_json(decision),
+        )
 
     def oldest_open(self) -> int | None:
-        """The number of that batch."""
+        """The number of the oldest batch that is begun but not loaded."""
         rows = self._all(
             "select min(batch) as batch from etl.batch where pipeline = %(pipeline)s and state <> 'loaded'"
         )
         return None if rows[0]["batch"] is None else int(rows[0]["batch"])
 
-    def last(self) -> BatchRecord | None:
-        """The newest batch."""
-        return self._record("where pipeline = %(pipeline)s order by batch desc limit 1")
-
     def last_decided(self) -> BatchRecord | None:
         """The newest batch with a decision."""
-        return self._record("where pipeline = %(pipeline)s and decided_at is not null order by batch desc limit 1")
-
-    def find(self, batch: int) -> BatchRecord | None:
-        """One batch, if it is there."""
-        return self._record("where pipeline = %(pipeline)s and batch = %(batch)s", {"batch": batch})
-
-    def get(self, batch: int) -> BatchRecord:
-        """One batch, which must exist."""
-        record = self.find(batch)
-        if record is None:
-            raise TerminalError(
-                f"batch {batch} of {self.pipeline} is not in the ledger; `frontstage status` lists them"
-            )
-        return record
-
-    def history(self, limit: int) -> list[BatchRecord]:
-        """The newest batches, oldest first."""
-        query = "select * from etl.batch where pipeline = %(pipeline)s order by batch desc limit %(limit)s"
-        return [record_of(row) for row in reversed(self._all(query, {"limit": limit}))]
-
-    def after(self, batch: int) -> list[BatchRecord]:
-        """Loaded batches beyond one, in order."""
-        query = (
-            "select * from etl.batch where pipeline = %(pipeline)s and batch > %(batch)s and state = 'loaded' "
-            "order by batch"
-        )
-        return [record_of(row) for row in self._all(query, {"batch": batch})]
+        return self._batch("and decided_at is not null order by batch desc limit 1")
 
     def oldest(self) -> int | None:
         """The oldest batch that is not forgotten."""
@@ -129,19 +103,3 @@ class Batches(Statements):
         """Forget batches loaded before a time, except the newest and those that read a file still here."""
         values = {"before": before, "here": list(here), "keep": keep}
         return self._execute(postgres.statement("batch_forget"), values)
-
-    def _record(self, tail: str, values: dict[str, Any] | None = None) -> BatchRecord | None:
-        rows = self._all(f"select * from etl.batch {tail}", values)  # noqa: S608 - tails are literals of this module
-        return record_of(rows[0]) if rows else None
-
-
-_FIELDS = tuple(one.name for one in fields(BatchRecord) if one.name != "decision")
-
-
-def record_of(row: Mapping[str, Any]) -> BatchRecord:
-    """A row of `etl.batch`."""
-    decision = row["decision"]
-    return BatchRecord(
-        **{name: row[name] for name in _FIELDS},
-        decision=None if decision is None else Decision.from_json(decision),
-    )

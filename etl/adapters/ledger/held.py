@@ -8,7 +8,7 @@ from typing import Any
 from psycopg2.extras import Json
 
 from etl.adapters import postgres
-from etl.adapters.ledger.batches import Batches, record_of
+from etl.adapters.ledger.batches import Batches
 from etl.adapters.ledger.errors import NotHeld
 from etl.adapters.ledger.records import BatchRecord, Decision
 
@@ -28,19 +28,15 @@ class HeldBatches(Batches):
 
     def unjudged(self) -> list[BatchRecord]:
         """Batches that wait for a person's word, oldest first."""
-        return self._of_asides("verdict is null and (state = 'held' or aside > 0)")
+        return self._batches("and verdict is null and (state = 'held' or aside > 0) order by batch")
 
     def judged_asides(self) -> list[BatchRecord]:
         """Batches with events aside about which a person has decided, oldest first."""
-        return self._of_asides("verdict is not null and aside > 0")
+        return self._batches("and verdict is not null and aside > 0 order by batch")
 
     def asides(self) -> list[BatchRecord]:
         """Batches with events aside, decided about or not."""
-        return self._of_asides("aside > 0")
-
-    def _of_asides(self, condition: str) -> list[BatchRecord]:
-        query = f"select * from etl.batch where pipeline = %(pipeline)s and {condition} order by batch"  # noqa: S608
-        return [record_of(row) for row in self._all(query)]
+        return self._batches("and aside > 0 order by batch")
 
     def _change_asides(self, batch: int, decision: Decision) -> None:
         if decision.aside is not None:  # put back from its note

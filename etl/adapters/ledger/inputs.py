@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from psycopg2.extras import execute_values
-
 from etl.adapters import postgres
 from etl.adapters.landing import Consumed, LandedFile, Slice
 from etl.adapters.postgres.statements import Statements
@@ -31,15 +29,10 @@ class Inputs(Statements):
              one.first, one.last)
             for one in slices
         ]  # fmt: skip
-        if rows:
-            with self.connection.cursor() as cursor:
-                execute_values(cursor, postgres.statement("input_slices"), rows)
+        self._insert(postgres.statement("input_slices"), rows)
 
     def _record_slices(self, batch: int, slices: Sequence[tuple[int, str, int]]) -> None:
-        rows = [(self.pipeline, batch, *one) for one in slices]
-        if rows:
-            with self.connection.cursor() as cursor:
-                execute_values(cursor, postgres.statement("input_read"), rows)
+        self._insert(postgres.statement("input_read"), [(self.pipeline, batch, *one) for one in slices])
 
     def exclude(self, batch: int, ordinals: Iterable[int]) -> None:
         """Leave slices out of a batch that is not decided: their files changed while they were read."""

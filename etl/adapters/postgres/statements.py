@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from psycopg2.extras import RealDictCursor
+from psycopg2.extras import RealDictCursor, execute_values
 
 from etl.adapters.postgres.connection import Connection
 from etl.errors import TerminalError
@@ -52,3 +52,9 @@ class Statements:
                     f"{rows} were changed); nothing was written, run it again"
                 )
             return int(cursor.rowcount)
+
+    def _insert(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """All rows by one statement, which has `values %s` where they go."""
+        if rows:
+            with self.connection.cursor() as cursor:
+                execute_values(cursor, query, rows)

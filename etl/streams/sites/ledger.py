@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from psycopg2 import Binary
-from psycopg2.extras import Json, execute_values
+from psycopg2.extras import Json
 
 from etl.adapters import postgres
 from etl.adapters.postgres.statements import Statements
@@ -24,6 +24,10 @@ from etl.streams.log import Segment
 
 Plain = Mapping[str, Any]
 _LOOK_AGAIN_S = 0.2
+_ADD_SHIPMENTS = (
+    "insert into etl.site_shipment (correlation, number, batch, kind, streams, origin, destination, tuples, bytes, "
+    "replayed) values %s"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +248,8 @@ class LedgerBook(Statements):
                 {"name": self.name, "number": batch, "batch": self.since + batch},
             )
             rows = [(one, replay) for many, replay in ((shipped, False), (replayed, True)) for one in many]
-            if first and rows:
-                self._insert([self._row(one, batch, replay) for one, replay in rows])
+            if first:
+                self._insert(_ADD_SHIPMENTS, [self._row(one, batch, replay) for one, replay in rows])
 
     def forget(self, entries_before: int, plans_before: int) -> None:
         for table, before in (("etl.site_entry", entries_before), ("etl.site_plan", plans_before)):
@@ -257,15 +261,6 @@ class LedgerBook(Statements):
     def _row(self, one: Shipped, batch: int, replayed: bool) -> tuple[Any, ...]:
         what = (one.kind, one.streams, one.origin, one.destination, one.tuples, one.bytes)
         return (self.name, batch, self.since + one.batch, *what, replayed)
-
-    def _insert(self, rows: list[tuple[Any, ...]]) -> None:
-        with self.connection.cursor() as cursor:
-            execute_values(
-                cursor,
-                "insert into etl.site_shipment (correlation, number, batch, kind, streams, origin, destination, "
-                "tuples, bytes, replayed) values %s",
-                rows,
-            )
 
     def _add(self, table: str, number: int, content: Plain) -> None:
         self._execute(
