@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from socket import AF_UNIX, SOCK_STREAM
@@ -28,7 +28,6 @@ import structlog
 import uvicorn
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 from etl.adapters import great_expectations
@@ -36,12 +35,11 @@ from etl.errors import Busy, FrontstageError, TransientError
 from etl.logs import structured
 from etl.model import Operation, Progress
 from etl.observe.observer import Observer
-from etl.pipeline.maintenance import Keep
-from etl.pipeline.run_form import DECLARED, RunForm
 from etl.pipeline.steps import Steps
 from etl.settings import Settings, load
 from etl.spark.correlate import SparkCorrelations
 from etl.spark.executor import SparkExecutor
+from etl.spark.runner.calls import CorrelationCall, CorrelationMaintenanceCall, MaintenanceCall, StepCall
 from etl.spark.runner.watchdog import Watchdog
 from etl.spark.session import spark_session
 from etl.spark.tables import SparkTables
@@ -51,24 +49,6 @@ from etl.streams.steps import CorrelationStep, CorrelationSteps
 log = structlog.get_logger("runner")
 _HEARTBEAT_S = 5.0
 _PATIENCE_S = 1.0
-
-
-class Call(BaseModel):
-    """What a client asks for."""
-
-    pipeline: str
-    run_id: str
-    batch: int | None = None
-    release: int | None = None
-    form: RunForm = DECLARED
-
-
-class MaintenanceCall(BaseModel):
-    """A round of maintenance that a client asks for."""
-
-    pipeline: str
-    days: int
-    dry_run: bool = False
 
 
 class Work:
@@ -138,20 +118,6 @@ class OneAtATime:
         return alone
 
 
-class CorrelationCall(BaseModel):
-    """What a client asks for about correlations."""
-
-    run_id: str
-    batch: int | None = None
-
-
-class CorrelationMaintenanceCall(BaseModel):
-    """A round of maintenance of correlations."""
-
-    days: int
-    dry_run: bool = False
-
-
 def app(spark: SparkSession, steps: Steps, watchdog: Watchdog | None = None) -> FastAPI:
     """The service, for prepared steps."""
     service = FastAPI(title="Frontstage runner", docs_url=None, redoc_url=None, openapi_url=None)
@@ -172,34 +138,29 @@ def app(spark: SparkSession, steps: Steps, watchdog: Watchdog | None = None) -> 
         return {"status": "ready", "spark": spark.version}
 
     @service.post("/steps/{step}")
-    def run(step: Operation, call: Call) -> StreamingResponse:
-        def work(progress: Progress) -> dict[str, Any]:
-            return steps.asked(call.form).run(step, call.pipeline, call.run_id, call.batch, call.release, progress)
-
+    def run(step: Operation, call: StepCall) -> StreamingResponse:
+        work = partial(call.run, steps, step)
         alone = work if step == "report" else one_at_a_time.wrap(call.pipeline, work)
         return _streamed(Work(spark, step, f"{call.pipeline} {call.run_id}", alone))
 
     @service.post("/maintenance")
     def maintain(call: MaintenanceCall) -> StreamingResponse:
         def work(progress: Progress) -> dict[str, Any]:
-            keep = Keep(timedelta(days=call.days), call.dry_run)
-            return steps.maintain(call.pipeline, keep, tables, progress)
+            return steps.maintain(call.pipeline, call.keep, tables, progress)
 
         alone = one_at_a_time.wrap(call.pipeline, work)
         return _streamed(Work(spark, "maintenance", f"{call.pipeline} maintenance", alone))
 
     @service.post("/correlations/{step}")
     def correlate(step: CorrelationStep, call: CorrelationCall) -> StreamingResponse:
-        def work(progress: Progress) -> dict[str, Any]:
-            return correlations.run(step, call.run_id, call.batch, progress)
-
+        work = partial(correlations.run, step, call.run_id, call.batch)
         alone = work if step == "report" else one_at_a_time.wrap(CORRELATIONS, work)
         return _streamed(Work(spark, step, f"{CORRELATIONS} {call.run_id}", alone))
 
     @service.post("/correlations-maintenance")
     def maintain_correlations(call: CorrelationMaintenanceCall) -> StreamingResponse:
         def work(progress: Progress) -> dict[str, Any]:
-            return correlations.maintain(Keep(timedelta(days=call.days), call.dry_run), progress, tables)
+            return correlations.maintain(call.keep, progress, tables)
 
         alone = one_at_a_time.wrap(CORRELATIONS, work)
         return _streamed(Work(spark, "maintenance", f"{CORRELATIONS} maintenance", alone))

@@ -1,0 +1,58 @@
+"""What may be asked of the resident driver, as client and service both read it.
+
+POST /steps/{step}               StepCall             POST /maintenance                MaintenanceCall
+POST /correlations/{step}        CorrelationCall      POST /correlations-maintenance   CorrelationMaintenanceCall
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from etl.model import Operation, Progress
+from etl.pipeline.run_form import DECLARED, RunForm
+
+if TYPE_CHECKING:
+    from etl.pipeline.maintenance import Keep
+    from etl.pipeline.steps import Steps
+
+
+class StepCall(BaseModel):
+    """One step of a pipeline."""
+
+    pipeline: str
+    run_id: str
+    batch: int | None = None
+    release: int | None = None
+    form: RunForm = DECLARED
+
+    def run(self, steps: Steps, step: Operation, progress: Progress) -> dict[str, Any]:
+        return steps.asked(self.form).run(step, self.pipeline, self.run_id, self.batch, self.release, progress)
+
+
+class CorrelationCall(BaseModel):
+    """One step of all correlations."""
+
+    run_id: str
+    batch: int | None = None
+
+
+class CorrelationMaintenanceCall(BaseModel):
+    """A round of maintenance of correlations, keeping so many days of history."""
+
+    days: int
+    dry_run: bool = False
+
+    @property
+    def keep(self) -> Keep:
+        from etl.pipeline.maintenance import Keep
+
+        return Keep(timedelta(days=self.days), self.dry_run)
+
+
+class MaintenanceCall(CorrelationMaintenanceCall):
+    """A round of maintenance of one pipeline."""
+
+    pipeline: str

@@ -1,0 +1,92 @@
+"""The line to the resident driver: HTTP over a Unix socket, answered by lines of JSON.
+
+Only a socket that we, or root, made is spoken to: what is sent there is run, what it says is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM
+from socket import socket as Socket
+from typing import Any
+
+import httpx
+from pydantic import BaseModel
+
+from etl.errors import TerminalError, TransientError
+from etl.model import Progress
+
+
+class StepFailed(TerminalError):
+    """The runner says a step failed and that trying again will not help."""
+
+
+class StepRefused(TransientError):
+    """The runner says a step did not work this time."""
+
+
+class ForeignSocket(TerminalError):
+    """Somebody else could have put the driver's socket where it is."""
+
+    def __init__(self, socket: str, what: str) -> None:
+        super().__init__(socket, what)
+        self.socket, self.what = socket, what
+
+    def __str__(self) -> str:
+        return f"{self.socket} {self.what}; whoever answers there might not be our driver, so nothing is asked of it"
+
+
+def answers(socket: Path) -> bool:
+    """Whether a resident driver is ready."""
+    try:
+        _require_own(socket)
+        with Socket(AF_UNIX, SOCK_STREAM) as probe:  # httpx would leave a socket open that nobody accepts
+            probe.connect(str(socket))
+        with _client(socket, timeout=5.0) as client:
+            return client.get("/health").status_code == httpx.codes.OK
+    except httpx.ReadTimeout:
+        return True  # somebody is there, and busy
+    except (OSError, httpx.TransportError):
+        return False
+
+
+def post(socket: Path, path: str, call: BaseModel, progress: Progress) -> dict[str, Any]:
+    """Ask for something and wait for it; raises `StepFailed` or `StepRefused` with the driver's sentence."""
+    asked = call.model_dump(mode="json", exclude_none=True)
+    # The runner sends a sign of life every few seconds; silence means that it is gone.
+    with _client(socket, timeout=60.0) as client, client.stream("POST", path, json=asked) as answer:
+        answer.raise_for_status()
+        for event in _events(answer):
+            if "line" in event:
+                progress(event["line"])
+            elif "result" in event:
+                return dict(event["result"])
+            elif "error" in event:
+                kind = StepFailed if event["error"]["kind"] == "terminal" else StepRefused
+                raise kind(event["error"]["message"])
+    raise StepRefused(f"the runner ended in the middle of {path}; see its log under var/logs")
+
+
+def _require_own(socket: Path) -> None:
+    """Refuse a socket that another user made, or could have."""
+    seen, folder = socket.lstat(), socket.parent.stat()
+    if seen.st_uid not in (os.geteuid(), 0):
+        raise ForeignSocket(str(socket), f"belongs to user {seen.st_uid}")
+    if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
+        raise ForeignSocket(str(socket), "is in a folder that everybody may write to")
+
+
+def _events(answer: httpx.Response) -> Iterator[dict[str, Any]]:
+    try:
+        for line in answer.iter_lines():
+            yield json.loads(line)
+    except httpx.TransportError:
+        return
+
+
+def _client(socket: Path, timeout: float) -> httpx.Client:
+    return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://runner", timeout=timeout)
