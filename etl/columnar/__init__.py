@@ -6,7 +6,7 @@ groups      key ──► group number, with the ends of each group's chain
 sketch      count-min sketch: approximate counts of many keys
 gather      rows of a chunked table by position, in ascending order of position
 multimap    rows by hash bucket with a directory, built once: many rows per key
-sorted_index ranges of values in sorted columns
+sorted_index  positions in sorted columns
 decimals    exact decimal arithmetic on whole columns
 expression  SQL expressions over columns: checked against a schema, evaluated on batches
 """

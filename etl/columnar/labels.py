@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Mask = npt.NDArray[np.bool_]
-LABELS = pa.list_(pa.string())
 
 
 def label_lists(masks: Iterable[tuple[str, Mask]], rows: int) -> pa.ListArray:

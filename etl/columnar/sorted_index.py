@@ -1,7 +1,7 @@
-"""Ranges in sorted columns: for many probes, where their range of values begins.
+"""Positions in sorted columns.
 
-Probes are taken in the order of their lower end and searched from where the last one was found (galloping): neighbours
-are close, so a search takes a few steps instead of log2 of the column, and memory is read from front to back.
+Probes that come in ascending order are searched from where the last one was found (galloping): neighbours are close,
+so a search takes a few steps instead of log2 of the column, and memory is read from front to back.
 """
 
 from __future__ import annotations
@@ -32,17 +32,6 @@ def gallop(values: I64, wanted: np.int64, start: int) -> int:
         else:
             high = middle
     return low
-
-
-@njit(cache=True)
-def range_starts(values: I64, low: I64) -> I64:
-    """For ascending `low`: the first position of each whose value is not below."""
-    out = np.empty(len(low), np.int64)
-    position = 0
-    for i in range(len(low)):
-        position = gallop(values, low[i], position)
-        out[i] = position
-    return out
 
 
 def ascending(numbers: I64) -> I64:

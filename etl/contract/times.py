@@ -14,7 +14,6 @@ from typing import Final
 
 from etl.contract.model import RelativeTime
 
-DURATION: Final = r"^\s*(\d+\s*[a-z]+\s*)+$"
 SCHEDULES: Final = ("on_arrival", "none", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 _PART: Final = re.compile(r"(\d+)\s*([a-z]+)\s*")
 _NOW: Final = re.compile(r"now(?:\s*([+-])\s*(.+))?")

@@ -25,7 +25,6 @@ from etl.enrich.stream_buffer import StreamBuffer
 ReadRule = Literal["best_first", "position"]
 """For whom a batch reads first when it may not read for all: keys that most tuples wait for, or the queue's tuples from
 the paper's position on."""
-READ_RULES: tuple[ReadRule, ...] = ("best_first", "position")
 ShedPolicy = Literal["none", "keep", "consider", "consider-untuned"]
 SHED_POLICIES: tuple[ShedPolicy, ...] = ("none", "keep", "consider", "consider-untuned")
 

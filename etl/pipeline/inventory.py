@@ -208,8 +208,3 @@ def _parquet_rows(path: Path) -> int:
     except (pa.ArrowException, OSError):
         count += 1
     return count
-
-
-def check_log(rows_in_log: int, decided: int) -> str | None:
-    """A little of it in every batch: what the table's log counts against what the ledger decided."""
-    return None if rows_in_log == decided else f"the fact table has {rows_in_log} rows, {decided} were decided"

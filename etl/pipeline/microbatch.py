@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from etl.adapters import landing
@@ -289,7 +289,3 @@ class MicroBatch:
         if moved:
             self.checkpoint("after files are put away")
             self.ledger.put_away(moved)
-
-
-UNUSED_FOR = timedelta(days=7)
-"""How long rows on their way to the mart are kept after they are loaded: a restored ledger may need them again."""

@@ -28,7 +28,6 @@ from etl.columnar.keys import same_kind
 from etl.enrich.batch import SHED
 from etl.pipeline.enrich import EnrichPlan, MasterJoin, MasterRun, join_keys
 from etl.spark.engine_notes import Notes
-from etl.spark.worker_errors import encoded
 
 __all__ = ["SHED_FLAG", "EnrichPlan", "MasterJoin", "enrich"]
 
@@ -48,13 +47,7 @@ def enrich(rows: DataFrame, plan: EnrichPlan, notes: Accumulator[Notes] | None =
         fields.append(StructField(master.name, from_arrow_schema(columns)))
         fields.append(StructField(f"{master.name}_hit", BooleanType()))
     fields.append(StructField(SHED_FLAG, BooleanType()))
-    return rows.mapInArrow(partial(_enrich_encoded, plan, notes), StructType(fields))
-
-
-def _enrich_encoded(
-    plan: EnrichPlan, notes: Accumulator[Notes] | None, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    return encoded(_enrich_partition(plan, notes, batches))
+    return rows.mapInArrow(partial(_enrich_partition, plan, notes), StructType(fields))
 
 
 def _enrich_partition(

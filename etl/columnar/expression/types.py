@@ -16,7 +16,6 @@ import pyarrow as pa
 from etl.columnar import decimals
 from etl.columnar.expression.node import Node
 
-INT64_DIGITS = 19
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19, pa.uint8(): 3, pa.uint16(): 5, pa.uint32(): 10}
 
 _NAMES = {

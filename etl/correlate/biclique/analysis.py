@@ -40,16 +40,6 @@ def matrix_gain_left(right: Stream, n: int, capacity: float) -> float:
     return 1 - right.stored_bytes / n / capacity
 
 
-def matrix_gain_right(left: Stream, m: int, capacity: float) -> float:
-    """Equation 4."""
-    return 1 - left.stored_bytes / m / capacity
-
-
-def biclique_gain() -> float:
-    """A new unit copies nothing."""
-    return 1.0
-
-
 def biclique_bandwidth(left: Stream, right: Stream, m: int, n: int, d: int = 1, e: int = 1) -> float:
     """Equation 5."""
     return (n / e + 1) * left.bandwidth + (m / d + 1) * right.bandwidth

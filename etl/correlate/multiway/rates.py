@@ -48,16 +48,6 @@ class StreamRate:
         return cls(name, site, rate_per_s, tuples, rate_per_s / tuples, size_bytes)
 
 
-class Selectivity(Protocol):
-    """The probability that tuples, one of each stream of a set, satisfy all predicates between them."""
-
-    def of(self, streams: int) -> float: ...
-
-    def of_all(self) -> F64:
-        """`of` for every set, by mask."""
-        ...
-
-
 @dataclass(frozen=True)
 class EdgeSelectivity:
     """A selectivity per join of two streams, all independent (example 2)."""

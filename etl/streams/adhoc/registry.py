@@ -22,7 +22,7 @@ from etl.adapters.postgres import Connection
 from etl.adapters.postgres.statements import Statements
 from etl.correlate.adhoc.errors import NameInUse, NotTheOwner, QuotaExceeded, UnknownQuery
 from etl.correlate.adhoc.optimize.decisions import Decision
-from etl.correlate.adhoc.query.registry import Limits
+from etl.correlate.adhoc.query.limits import Limits
 from etl.streams.adhoc.state import QueryState
 
 State = Literal["active", "suspended", "deleted"]

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.adapters.data_files import write_part
-from etl.adapters.ledger import DataFile
 from etl.correlate.adhoc.query.model import Aggregate, Query
 from etl.correlate.adhoc.run.result import COUNT, QueryRows, atom_name, finalise, merge_partials
 from etl.pipeline.wire import Message, rows_message, rows_of
@@ -133,7 +132,3 @@ def _total(each: Aggregate, found: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedA
     many = found[f"{each.name}__count"].cast(pa.float64())
     some = pc.if_else(pc.greater(many, 0), many, pa.scalar(None, pa.float64()))
     return pc.divide(found[f"{each.name}__sum"].cast(pa.float64()), some)
-
-
-def parse_file(value: Mapping[str, object]) -> DataFile:
-    return DataFile(**value["file"])  # type: ignore[arg-type]

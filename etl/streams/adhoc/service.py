@@ -24,8 +24,8 @@ from etl.adapters import postgres
 from etl.contract.correlation import LoggedStream
 from etl.contract.times import duration
 from etl.correlate.adhoc.errors import NameInUse, NameRefused, NotTheOwner, QueryRefused
+from etl.correlate.adhoc.query.limits import NAME, Limits, window_slots
 from etl.correlate.adhoc.query.model import Query
-from etl.correlate.adhoc.query.registry import NAME, Limits, window_slots
 from etl.errors import TerminalError
 from etl.settings import Settings
 from etl.streams.adhoc import sharing

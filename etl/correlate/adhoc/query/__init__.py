@@ -1,9 +1,9 @@
-"""What a user may ask: ad-hoc join queries as plain data, from SQL, with owners and quotas.
+"""What a user may ask: ad-hoc join queries as plain data, from SQL, within limits.
 
 values      sets of one column's values, closed under and, or, not
 model       streams, join edges, selections, outputs, Query
 parse       SQL to Query, or one sentence with line and column
 conditions  WHERE and ON: equalities between streams, alternatives of column conditions per stream
 selections  all queries' selections of a stream, evaluated together into query sets
-registry    queries by name: owner, expiry, quotas, state
+limits      names, quotas, windows in slots
 """
