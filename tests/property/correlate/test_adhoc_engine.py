@@ -19,8 +19,8 @@ from etl.correlate.adhoc.run.changelog import Changelog
 from etl.correlate.adhoc.run.engine import AdhocJoin, SlotResult
 from etl.correlate.adhoc.run.partitioning import even
 from etl.correlate.adhoc.run.result import finalise, merge_partials
-from tests.unit.correlate.adhoc.histories import random_plan, random_query, random_slot
-from tests.unit.correlate.adhoc.oracle import STREAMS, Slot, answer, tables
+from tests.support.adhoc_histories import random_plan, random_query, random_slot
+from tests.support.adhoc_oracle import STREAMS, Slot, answer, tables
 
 
 def got(query: Query, parts: list[SlotResult]) -> Counter[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from etl.correlate.documents.joining import compiled, plain
 from etl.correlate.documents.joining.fp_join import FPTreeJoin, join
 from etl.correlate.documents.joining.tree import FPTree, tree_bytes
 from etl.correlate.documents.windows import Window, WindowJoin
-from tests.property.correlate.documents_strategies import ANY_ROWS, batches, documents, listed, oracle
+from tests.support.documents_strategies import ANY_ROWS, batches, documents, listed, oracle
 
 Rows = list[dict[str, str]]
 

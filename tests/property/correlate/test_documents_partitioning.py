@@ -19,7 +19,7 @@ from etl.correlate.documents.partitioning.partitions import holds
 from etl.correlate.documents.partitioning.quality import Quality, gini
 from etl.correlate.documents.partitioning.routing import Routing, route
 from etl.correlate.documents.partitioning.set_cover import set_cover
-from tests.property.correlate.documents_strategies import ANY_ROWS, documents
+from tests.support.documents_strategies import ANY_ROWS, documents
 
 Rows = list[dict[str, str]]
 SETS = st.lists(st.frozensets(st.integers(0, 9), min_size=1, max_size=5), max_size=12)

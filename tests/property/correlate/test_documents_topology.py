@@ -14,7 +14,7 @@ from etl.correlate.documents.partitioning.partitions import Partitions, holds, w
 from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
 from etl.correlate.documents.partitioning.routing import Routing, expansion, route
 from etl.correlate.documents.topology import Topology, TopologyOptions
-from tests.property.correlate.documents_strategies import ANY_ROWS, UBIQUITOUS_ROWS, batches, documents, listed, oracle
+from tests.support.documents_strategies import ANY_ROWS, UBIQUITOUS_ROWS, batches, documents, listed, oracle
 
 Rows = list[dict[str, str]]
 OPTIONS = st.builds(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from etl.correlate.multiway.planning.partition import HashPartitioner, RangePartitioner, TablePartitioner
 from etl.correlate.multiway.planning.tree import MJoin, Node, PMJoin, Source, mjoin
 from etl.correlate.multiway.query import Filter, JoinQuery, TupleWindow, bits
-from tests.unit.correlate.multiway.oracle import nested_loop
-from tests.unit.correlate.multiway.worlds import SCHEMA, SECOND, SITES, World, query, seconds, stream
+from tests.support.multiway_oracle import nested_loop
+from tests.support.multiway_worlds import SCHEMA, SECOND, SITES, World, query, seconds, stream
 
 GRAPHS = {
     "one attribute": [("a.x", "b.x"), ("b.x", "c.x")],

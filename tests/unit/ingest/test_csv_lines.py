@@ -11,7 +11,7 @@ from etl.contract.types import arrow_type
 from etl.ingest import lines
 from etl.ingest.csv_lines import DelimiterUnsupported, split_header
 from etl.ingest.events import EXTRA, Events, parse_events
-from tests.unit.ingest.samples import stream
+from tests.support.event_lines import stream
 
 FIELDS = (Field("id", arrow_type("int")), Field("note", arrow_type("string"), required=False))
 

@@ -16,7 +16,7 @@ from etl.contract.model import Field
 from etl.contract.types import arrow_type
 from etl.ingest.events import EXTRA
 from etl.ingest.parquet_rows import parse_rows, read_rows
-from tests.unit.ingest.samples import ORDER, stream
+from tests.support.event_lines import ORDER, stream
 
 
 def one(values: pa.Array, declared: str, **options: Any) -> list[tuple[Any, list[str]]]:

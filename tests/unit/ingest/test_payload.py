@@ -11,7 +11,7 @@ import pyarrow as pa
 from etl.contract.model import Field
 from etl.contract.types import arrow_type
 from etl.ingest.payload import payload_hash
-from tests.unit.ingest.samples import parsed
+from tests.support.event_lines import parsed
 
 
 def hashes(text: bytes, *fields: Field) -> list[int]:

@@ -12,7 +12,7 @@ from etl.contract.model import Field
 from etl.contract.types import arrow_type
 from etl.ingest.formats import FormatUnsupported, compile_format
 from etl.ingest.typed import DefaultInvalid, default_value
-from tests.unit.ingest.samples import one
+from tests.support.event_lines import one
 
 
 def at(*parts: int) -> datetime:

@@ -17,7 +17,7 @@ from etl.correlate.adhoc.run.bucket import When
 from etl.correlate.adhoc.run.changelog import Changelog
 from etl.correlate.adhoc.run.engine import AdhocJoin
 from etl.correlate.adhoc.run.result import finalise, merge_partials
-from tests.unit.correlate.adhoc.oracle import STREAMS, Row, tables
+from tests.support.adhoc_oracle import STREAMS, Row, tables
 
 
 def query(name: str, sql: str, window: int = 1) -> Query:

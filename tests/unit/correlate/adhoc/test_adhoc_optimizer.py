@@ -18,8 +18,8 @@ from etl.correlate.adhoc.optimize.statistics import Statistics, StreamSample, sa
 from etl.correlate.adhoc.plan import Choice, Join, Plan
 from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
-from tests.unit.correlate.adhoc.histories import random_query, random_slot
-from tests.unit.correlate.adhoc.oracle import STREAMS, tables
+from tests.support.adhoc_histories import random_query, random_slot
+from tests.support.adhoc_oracle import STREAMS, tables
 
 
 def query(name: str, sql: str, window: int = 1) -> Query:

@@ -7,7 +7,7 @@ import pytest
 from etl.correlate.adhoc.errors import QueryRefused
 from etl.correlate.adhoc.query.model import Aggregate, ColumnOf, Query
 from etl.correlate.adhoc.query.parse import parse_query
-from tests.unit.correlate.adhoc.oracle import STREAMS
+from tests.support.adhoc_oracle import STREAMS
 
 
 def parsed(sql: str) -> Query:

@@ -14,8 +14,8 @@ from etl.correlate.adhoc.query import values
 from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
 from etl.correlate.adhoc.query.selections import Selections
-from tests.unit.correlate.adhoc.histories import random_condition, random_row
-from tests.unit.correlate.adhoc.oracle import STREAMS, _wanted, table
+from tests.support.adhoc_histories import random_condition, random_row
+from tests.support.adhoc_oracle import STREAMS, _wanted, table
 
 PARTNER = {"V": "W", "W": "V", "C": "R", "R": "C", "S": "W"}
 KEY = {"V": "vid", "W": "vid", "C": "usr", "R": "usr", "S": "usr"}

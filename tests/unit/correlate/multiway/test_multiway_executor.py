@@ -22,8 +22,8 @@ from etl.correlate.multiway.planning.planner import PlanOptions, make_plan
 from etl.correlate.multiway.planning.tree import MJoin, Node, PMJoin, Source, mjoin
 from etl.correlate.multiway.query import Filter, JoinQuery, Site, TupleWindow
 from etl.correlate.multiway.statistics import StreamStatistics
-from tests.unit.correlate.multiway.oracle import nested_loop
-from tests.unit.correlate.multiway.worlds import SCHEMA, SECOND, World, query, quick, rows, seconds, stream
+from tests.support.multiway_oracle import nested_loop
+from tests.support.multiway_worlds import SCHEMA, SECOND, World, query, quick, rows, seconds, stream
 
 PROJECT = Path(__file__).resolve().parents[4]
 ON = [("a.x", "b.x"), ("b.x", "c.x")]

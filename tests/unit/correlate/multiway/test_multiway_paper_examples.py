@@ -11,7 +11,7 @@ from etl.correlate.multiway.planning.partition import By
 from etl.correlate.multiway.planning.pmjoin import plan_pmjoin
 from etl.correlate.multiway.planning.several import partition_plan
 from etl.correlate.multiway.planning.tree import MJoin, PMJoin, Source, cost, shipments
-from tests.unit.correlate.multiway.paper_examples import example_1, example_2
+from tests.support.multiway_examples import example_1, example_2
 
 S1, S2, S3 = 1, 2, 4
 

@@ -20,7 +20,7 @@ from etl.correlate.multiway.planning.partition import (
 from etl.correlate.multiway.planning.pmjoin import best_unpartitioned, plan_pmjoin
 from etl.correlate.multiway.planning.tree import PMJoin, cost
 from etl.correlate.multiway.rates import Histogram, HistogramSelectivity, RateModel, StreamRate
-from tests.unit.correlate.multiway.paper_examples import example_1
+from tests.support.multiway_examples import example_1
 
 RNG = np.random.default_rng
 

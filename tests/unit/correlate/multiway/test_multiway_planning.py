@@ -17,7 +17,7 @@ from etl.correlate.multiway.planning.pmjoin import best_unpartitioned, plan_pmjo
 from etl.correlate.multiway.planning.several import find_partition, partition_plan
 from etl.correlate.multiway.planning.tree import MJoin, Node, PMJoin, Shipment, Source, cost, mjoin
 from etl.correlate.multiway.rates import EdgeSelectivity, Histogram, HistogramSelectivity, RateModel, StreamRate
-from tests.unit.correlate.multiway.paper_examples import example_1, example_2
+from tests.support.multiway_examples import example_1, example_2
 
 
 def random_model(seed: int, streams: int, sites: int = 3) -> RateModel:

@@ -15,8 +15,8 @@ from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.correlate.multiway.planning.pmjoin import plan_pmjoin
 from etl.correlate.multiway.query import Filter, JoinQuery, Site, TimeWindow, TupleWindow
 from etl.errors import TerminalError
-from tests.unit.correlate.multiway.paper_examples import example_1
-from tests.unit.correlate.multiway.worlds import query, seconds, stream
+from tests.support.multiway_examples import example_1
+from tests.support.multiway_worlds import query, seconds, stream
 
 A, B, C = (stream(name, site, seconds(1)) for name, site in (("a", "eu"), ("b", "us"), ("c", "ap")))
 ON = [("a.x", "b.x"), ("b.x", "c.x")]

@@ -16,7 +16,7 @@ from etl.correlate.multiway.statistics import (
     histogram,
     rate_model,
 )
-from tests.unit.correlate.multiway.worlds import query, seconds, stream
+from tests.support.multiway_worlds import query, seconds, stream
 
 RNG = np.random.default_rng(7)
 

@@ -15,7 +15,7 @@ from etl.contract.types import arrow_type
 from etl.ingest import lines
 from etl.ingest.events import EXTRA, Events, parse_events
 from etl.ingest.payload import payload_hash
-from tests.unit.ingest.samples import one, stream
+from tests.support.event_lines import one, stream
 
 FIELDS = (
     Field("a", arrow_type("bigint"), required=False),

@@ -17,7 +17,7 @@ from etl.correlate.multiway.execution.report import RunReport
 from etl.correlate.multiway.execution.segments import FolderSegments
 from etl.correlate.multiway.planning.tree import Node
 from etl.correlate.multiway.query import Column, Equality, Filter, JoinQuery, Site, Stream, TimeWindow, Window
-from tests.unit.correlate.multiway.oracle import Result, shown
+from tests.support.multiway_oracle import Result, shown
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("at", pa.int64()), ("x", pa.int64()), ("y", pa.int64()), ("t", pa.string())]

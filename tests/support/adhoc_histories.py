@@ -9,7 +9,7 @@ from typing import Any
 from etl.correlate.adhoc.plan import Choice, Join, Leaf, Plan, Tree, join
 from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
-from tests.unit.correlate.adhoc.oracle import STREAMS, Row
+from tests.support.adhoc_oracle import STREAMS, Row
 
 _JOINABLE = {"usr": "WCRS", "vid": "VWCR", "geo": "VWS"}
 _VALUES: dict[str, Any] = {

@@ -13,7 +13,7 @@ from etl.contract.model import Field
 from etl.contract.types import arrow_type
 from etl.ingest import lines
 from etl.ingest.events import EXTRA, parse_events
-from tests.unit.ingest.samples import stream
+from tests.support.event_lines import stream
 
 STREAM = stream(
     Field("a", arrow_type("string"), required=False), Field("b", arrow_type("int"), required=False), form="csv"
