@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 from etl.adapters import postgres
 from etl.page.app import create_app
 from etl.page.queries.overview import PipelineNow
 from etl.pipeline.in_process import InProcess
 from etl.samples import generate_master
-from tests.browser.test_report_pages import ARGUMENTS
-from tests.support.browser import chromium_path
+from tests.support.browser import chromium
 from tests.support.page_access import DAGS, MemoryAccess
 from tests.support.site import Site, order
 from tests.support.web_server import serving
@@ -49,11 +48,8 @@ def address(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="module")
 def phone() -> Iterator[Page]:
-    chromium = chromium_path()
-    with sync_playwright() as playwright:
-        browser: Browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+    with chromium() as browser:
         yield browser.new_context(extra_http_headers={"x-user": "ada"}, viewport=PHONE).new_page()
-        browser.close()
 
 
 def assert_fits(page: Page) -> None:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from etl.page.app import create_app
 from etl.page.ports import Order, User
 from etl.streams.adhoc.service import Queries
 from etl.streams.in_process import InProcess
-from tests.browser.test_report_pages import ARGUMENTS
-from tests.support.browser import chromium_path
+from tests.support.browser import chromium
+from tests.support.correlate_histories import at
 from tests.support.page_access import DAGS, MemoryAccess
-from tests.support.query_site import QuerySite, at
+from tests.support.query_site import QuerySite
 from tests.support.web_server import serving
 
 pytestmark = pytest.mark.browser
@@ -53,11 +53,8 @@ def address(site: QuerySite) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = chromium_path()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 def as_user(browser: Browser, name: str) -> Page:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
 from etl.report import folder
 from tests.support import reports as samples
-from tests.support.browser import chromium_path
+from tests.support.browser import Visit, chromium
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 WIDTHS = (390, 820, 1280)
 PAGES = ("000061", "held", "empty", "unbalanced", "extreme", "000001", "")
 
@@ -51,21 +41,9 @@ OVERLAPS = """() => {
 }"""
 
 
-@dataclass
-class Visit:
-    """One page, opened, with everything the browser said and asked for meanwhile."""
-
-    page: Page
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-
-    def open(self, path: Path) -> Page:
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri(), wait_until="load")
-        return self.page
+def place(name: str) -> str:
+    """The page of a batch, or the list of all, below the folder of reports."""
+    return f"/{name}/index.html" if name else "/index.html"
 
 
 @pytest.fixture(scope="module")
@@ -88,17 +66,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The system's Chromium."""
-    chromium = chromium_path()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Visit]:
+def visit(browser: Browser, reports: Path) -> Iterator[Visit]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    yield Visit(context.new_page())
+    yield Visit(context.new_page(), reports.as_uri())
     context.close()
 
 
@@ -107,7 +82,7 @@ def test_a_page_opens_from_the_disk_without_a_word_and_without_a_request(
     visit: Visit, reports: Path, name: str
 ) -> None:
     path = reports / name / "index.html"
-    page = visit.open(path)
+    page = visit.open(place(name))
     assert visit.said == []
     assert [url for url in visit.asked if not url.startswith("data:")] == [path.as_uri()]
     assert page.locator("h1").count() == 1
@@ -115,7 +90,7 @@ def test_a_page_opens_from_the_disk_without_a_word_and_without_a_request(
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_a_phone_a_tablet_and_a_desk(visit: Visit, reports: Path, name: str) -> None:
-    page = visit.open(reports / name / "index.html")
+    page = visit.open(place(name))
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") == width, f"at {width} pixels"
@@ -123,7 +98,7 @@ def test_a_page_fits_a_phone_a_tablet_and_a_desk(visit: Visit, reports: Path, na
 
 
 def test_the_page_of_a_run_has_its_sections_in_order(visit: Visit, reports: Path) -> None:
-    page = visit.open(reports / "000061" / "index.html")
+    page = visit.open("/000061/index.html")
     assert page.locator("h1, h2").all_inner_texts() == [
         "Batch 000061",
         "Every event is in exactly one place",
@@ -137,14 +112,14 @@ def test_the_page_of_a_run_has_its_sections_in_order(visit: Visit, reports: Path
 
 
 def test_a_hostile_record_is_text_on_the_page_and_nothing_else(visit: Visit, reports: Path) -> None:
-    page = visit.open(reports / "000061" / "index.html")
+    page = visit.open("/000061/index.html")
     assert page.get_by_text(samples.HOSTILE).is_visible()
     assert page.locator("script, img, iframe").count() == 0
     assert visit.said == []
 
 
 def test_the_places_of_the_orders_fill_the_bar(visit: Visit, reports: Path) -> None:
-    page = visit.open(reports / "000061" / "index.html")
+    page = visit.open("/000061/index.html")
     widths = page.eval_on_selector_all(".stack span", "spans => spans.map(span => span.getBoundingClientRect().width)")
     assert len(widths) == 4
     assert min(widths) >= 4, "a place with few orders must still be seen"
@@ -152,7 +127,7 @@ def test_the_places_of_the_orders_fill_the_bar(visit: Visit, reports: Path) -> N
 
 
 def test_dark_and_light_differ_and_paper_is_always_light(visit: Visit, reports: Path) -> None:
-    page = visit.open(reports / "000061" / "index.html")
+    page = visit.open("/000061/index.html")
     paint = """() => [
       getComputedStyle(document.body).backgroundColor,
       getComputedStyle(document.querySelector('.drawing text')).fill,
@@ -168,7 +143,7 @@ def test_dark_and_light_differ_and_paper_is_always_light(visit: Visit, reports: 
 
 
 def test_the_list_and_the_reports_link_to_each_other(visit: Visit, reports: Path) -> None:
-    page = visit.open(reports / "index.html")
+    page = visit.open("/index.html")
     assert page.locator("tbody tr").count() == 9
     page.get_by_role("link", name="held").click()
     assert page.locator("h1").inner_text() == "Batch held"
@@ -179,7 +154,7 @@ def test_the_list_and_the_reports_link_to_each_other(visit: Visit, reports: Path
 
 
 def test_the_numbers_behind_the_trends_can_be_unfolded_with_the_keyboard(visit: Visit, reports: Path) -> None:
-    page = visit.open(reports / "000061" / "index.html")
+    page = visit.open("/000061/index.html")
     rows = page.locator("details tbody tr")
     assert not rows.first.is_visible()
     page.locator("summary").focus()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-from etl.settings import PROJECT
+from tests.support.airflow_python import ask
 
 SCRIPT = """
 import json, sys
@@ -31,10 +28,7 @@ for name, value in (("rows", ["1-1; drop"]), ("action", "delete"), ("pipeline", 
 
 
 def test_the_form_takes_what_the_command_takes_and_nothing_else(tmp_path: Path) -> None:
-    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    lines = ask(SCRIPT, tmp_path)
     dag = json.loads(next(line for line in lines if line.startswith("{")))
     assert (dag["tasks"], dag["schedule"], dag["heavy"]) == (["decide"], None, [])
     assert dag["params"] == {

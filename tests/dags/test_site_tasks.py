@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from etl.settings import PROJECT
-from tests.dags.test_correlations_dag import ask
+from tests.support.airflow_python import ask
 
 SCRIPT = """
 import json, sys

@@ -10,23 +10,16 @@ from etl.pipeline.arrival import Arrival
 from etl.pipeline.aside import EventsNotFound
 from etl.pipeline.event_trace import Tracer
 from etl.pipeline.prepare import Preparer
-from tests.pipeline.test_audit import STRICT
-from tests.pipeline.test_restore import Backup, backup
-from tests.pipeline.test_routes import COPY_CUSTOMER
-from tests.support.site import Ended, Site, order, quiet
+from tests.support.backups import Backup
+from tests.support.desk import says
+from tests.support.site import COPY_CUSTOMER, STRICT, Ended, Site, order, quiet
 
-__all__ = ["backup"]  # a fixture
 GO_ON = ("grace =", 'held = "go_on"\ngrace =')
 
 
 def going_on(site: Site) -> Site:
     """The site with an expectation that most batches fail; later batches go on."""
     return site.redeclared(GO_ON, add=STRICT)
-
-
-def says(site: Site, batch: int, word: str) -> bool:
-    with site.writing() as run:
-        return run.ledger.judge(batch, {"word": word, "by": "ann", "at": "2026-11-18T00:00:00Z", "note": "why"})
 
 
 def places(site: Site) -> tuple[int, ...]:

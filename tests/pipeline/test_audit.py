@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from etl.errors import AuditFailed, TerminalError
-from tests.support.site import Site, order
-
-STRICT = """
-[[expectations]]
-type = "expect_column_max_to_be_between"
-column = "quantity"
-max_value = 1
-"""
+from tests.support.site import STRICT, Site, order
 
 
 def test_a_failed_audit_holds_the_line_until_somebody_releases_the_batch(site: Site) -> None:

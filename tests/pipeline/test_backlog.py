@@ -8,8 +8,7 @@ import pytest
 
 from etl.pipeline.arrival import Arrival, WatchedMaster
 from etl.pipeline.prepare import Preparer
-from tests.pipeline.test_routes import COPY_CUSTOMER
-from tests.support.site import Site, order
+from tests.support.site import COPY_CUSTOMER, Site, order
 
 
 def tight(site: Site) -> Site:

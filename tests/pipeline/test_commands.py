@@ -13,8 +13,7 @@ from etl.cli import app
 from etl.errors import AuditFailed, TerminalError
 from etl.pipeline.held import ReasonMissing
 from etl.pipeline.prepare import UnknownPipeline
-from tests.pipeline.test_audit import STRICT
-from tests.support.site import Site, order
+from tests.support.site import STRICT, Site, order
 
 
 @pytest.fixture

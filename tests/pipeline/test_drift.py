@@ -9,7 +9,7 @@ import pytest
 
 from etl.pipeline.decision import SchemaDrift
 from etl.pipeline.quarantine import Selection
-from tests.pipeline.test_quarantine import release
+from tests.support.desk import release
 from tests.support.site import Site, order
 
 

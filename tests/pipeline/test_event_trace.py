@@ -9,20 +9,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
-from etl.adapters import ledger
 from etl.cli import app
-from etl.pipeline.event_trace import EventTrace, KeyInvalid, Tracer
+from etl.pipeline.event_trace import EventTrace, KeyInvalid
 from etl.pipeline.prepare import Preparer
 from etl.samples.examples import EXAMPLES
-from tests.pipeline.test_quarantine import WIDER, release, rows
-from tests.pipeline.test_routes import COPY_CUSTOMER
-from tests.support.site import Ended, Site, order
-
-
-def trace(site: Site, *key: str) -> EventTrace:
-    declared = Preparer(site.settings, site.dsn).declared(site.pipeline)
-    with ledger.reading(site.dsn, site.pipeline) as book:
-        return Tracer(declared, site.places, book, site.dsn, key).trace(site.steps.clock())
+from tests.support.desk import WIDER, release, rows
+from tests.support.event_traces import trace
+from tests.support.site import COPY_CUSTOMER, Ended, Site, order
 
 
 def landed(found: EventTrace) -> list[tuple[str, int, int | None, str]]:

@@ -20,8 +20,8 @@ from etl.pipeline.quarantine import Selection
 from etl.pipeline.read import read
 from etl.pipeline.wire import DriverLost, Message, TaskLost, WorkerRefused
 from etl.samples.examples import EXAMPLES
-from tests.pipeline.test_event_trace import trace
-from tests.pipeline.test_quarantine import release, shown
+from tests.support.desk import release, shown
+from tests.support.event_traces import trace
 from tests.support.site import Site, order
 
 DEADLY = b"kills"

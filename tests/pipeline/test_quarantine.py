@@ -20,33 +20,13 @@ from etl.pipeline.desk import NoteMissing, open_desk
 from etl.pipeline.quarantine import RowUnknown, Selection
 from etl.pipeline.release import NothingChosen, Outcome, Person
 from etl.samples.examples import EXAMPLES
+from tests.support.desk import ADA, WIDER, release, rows, shown
 from tests.support.site import Ended, Site, order
-
-ADA = Person("ada", datetime(2026, 11, 17, tzinfo=UTC), "checked")
-WIDER = ("max = 100_000", "max = 1_000_000")
-
-
-def rows(*texts: str) -> Selection:
-    return Selection(frozenset(map(RowId.parse, texts)))
-
-
-def release(site: Site, wanted: Selection, checkpoint: str = "") -> Outcome:
-    def reached(name: str) -> None:
-        if name == checkpoint:
-            raise Ended(name)
-
-    with open_desk(site.settings, site.dsn, site.pipeline, reached) as desk:
-        return desk.release(wanted, ADA, patience_s=0)
 
 
 def reject(site: Site, wanted: Selection) -> Outcome:
     with open_desk(site.settings, site.dsn, site.pipeline) as desk:
         return desk.reject(wanted, ADA)
-
-
-def shown(site: Site, wanted: Selection) -> list[dict[str, Any]]:
-    with open_desk(site.settings, site.dsn, site.pipeline) as desk:
-        return [desk.quarantine.shown(line) for line in desk.quarantine.find(wanted)]
 
 
 def too_many(*numbers: int) -> list[dict[str, Any]]:

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
 from etl.pipeline.recover import NoteMissing
-from tests.support.backups import Backups
+from tests.support.backups import Backup
 from tests.support.site import Ended, Site, order
 
 TABLES = ("fact", "quarantine", "backlog")
-Backup = Callable[[Site], Callable[[], Site]]
-
-
-@pytest.fixture
-def backup(postgres_server: str) -> Iterator[Backup]:
-    """Copies the database of a site; what it gives puts the site on that copy, as a restore does."""
-    made = Backups(postgres_server)
-
-    def copy(site: Site) -> Callable[[], Site]:
-        site.close()
-        dsn = made.copy(site.dsn)
-        return lambda: replace(site.restarted(), dsn=dsn, steps=replace(site.steps, dsn=dsn))
-
-    yield copy
-    made.close()
 
 
 def land_and_run(site: Site, number: int) -> None:

@@ -8,12 +8,7 @@ from datetime import UTC, datetime, timedelta
 from etl.adapters import postgres
 from etl.samples import OrderConfig, arrive_late_customers, generate_orders
 from tests.support.dirt import DIRT
-from tests.support.site import Site, order, quiet
-
-COPY_CUSTOMER = (
-    "insert into master.customers select %s, name, address, nation, region, market_segment, phone, account_balance "
-    "from master.customers where customer_id = 1"
-)
+from tests.support.site import COPY_CUSTOMER, Site, order, quiet
 
 
 def test_every_kind_of_dirt_ends_in_quarantine_with_its_reason_and_its_bytes(site: Site) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from etl.contract.errors import PipelineFileError
-from tests.pipeline.test_aside import says
-from tests.pipeline.test_audit import STRICT
-from tests.pipeline.test_routes import COPY_CUSTOMER
-from tests.support.site import Ended, Site, order
+from tests.support.desk import says
+from tests.support.site import COPY_CUSTOMER, STRICT, Ended, Site, order
 
 UNKNOWN = ("grace =", 'after_grace = "unknown"\ngrace =')
 SALES = "select region, orders, quantity, amount from mart.daily_sales order by region nulls last"

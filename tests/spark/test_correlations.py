@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +18,7 @@ from etl.settings import PROJECT
 from etl.spark.correlate import SparkCorrelations
 from etl.streams import microbatch
 from tests.support.correlate_histories import EPOCH
+from tests.support.killing import Killing
 from tests.support.stream_site import StreamSite
 
 if TYPE_CHECKING:
@@ -80,26 +78,6 @@ def groups(seen: dict[str, list[dict[str, Any]]]) -> list[tuple[int, int, int]]:
     return sorted((key, n, total[key]) for key, n in count.items())
 
 
-class Killing(SparkCorrelations):
-    """Correlations on Spark whose first task of a kind is killed with its Python worker, as the kernel would do it."""
-
-    def __init__(self, spark: SparkSession, flag: Path, where: str) -> None:
-        super().__init__(spark)
-        self._flag, self._where = flag, where
-
-    def tasks(self, work: Any) -> Any:
-        return partial(_killed_once, str(self._flag), self._where, work)
-
-
-def _killed_once(flag: str, where: str, work: Any, batches: Iterator[Any]) -> Iterator[Any]:
-    mine = work.func.__name__ == where
-    for batch in work(batches):
-        if mine and not os.path.exists(flag):  # noqa: PTH110 - runs in a worker
-            open(flag, "w").close()  # noqa: PTH123
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield batch
-
-
 def land_batches(site: StreamSite, seen: dict[str, list[dict[str, Any]]], batch: int) -> None:
     for number, stream in enumerate(seen):
         rows = tuples(10 * batch + number, 1000 * number + 100 * batch, 60)
@@ -134,7 +112,7 @@ from etl import settings as configuration
 from etl.streams import microbatch
 from etl.streams.steps import CorrelationSteps
 from etl.spark.session import spark_session
-from tests.spark.test_correlations import Killing
+from tests.support.killing import Killing
 from tests.support.correlate_histories import EPOCH
 
 if __name__ == "__main__":

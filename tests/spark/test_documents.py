@@ -16,8 +16,8 @@ import pytest
 from etl.settings import PROJECT
 from etl.spark.correlate import SparkCorrelations
 from etl.streams import microbatch
-from tests.spark.test_correlations import Killing
 from tests.support.document_site import DocumentSite, seconds
+from tests.support.killing import Killing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

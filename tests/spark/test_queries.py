@@ -12,8 +12,9 @@ import pytest
 
 from etl.spark.correlate import SparkCorrelations
 from etl.streams import microbatch
-from tests.spark.test_correlations import Killing
-from tests.support.query_site import QuerySite, at
+from tests.support.correlate_histories import at
+from tests.support.killing import Killing
+from tests.support.query_site import QuerySite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

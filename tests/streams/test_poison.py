@@ -12,7 +12,7 @@ from etl.pipeline.isolate import TRIES, NotTheLines
 from etl.pipeline.wire import DriverLost, Message, TaskLost
 from etl.streams.in_process import InProcess
 from etl.streams.plan import BatchPlan
-from tests.streams.test_faults import at
+from tests.support.correlate_histories import at
 from tests.support.document_site import DocumentSite, seconds
 from tests.support.stream_site import StreamSite
 

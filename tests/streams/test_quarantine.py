@@ -14,7 +14,7 @@ from etl.pipeline.quarantine import Selection
 from etl.pipeline.release import Outcome, Person
 from etl.streams.in_process import InProcess
 from etl.streams.refused import UnknownStream, open_desk
-from tests.streams.test_faults import at
+from tests.support.correlate_histories import at
 from tests.support.document_site import DocumentSite, seconds
 from tests.support.stream_site import Ended, StreamSite
 

@@ -16,7 +16,8 @@ from etl.pipeline.maintenance import Keep
 from etl.streams import microbatch
 from etl.streams.adhoc.service import LifeRefused, Queries
 from etl.streams.in_process import InProcess
-from tests.support.query_site import QuerySite, at
+from tests.support.correlate_histories import at
+from tests.support.query_site import QuerySite
 from tests.support.stream_site import FIELDS, quiet
 
 

@@ -24,7 +24,8 @@ from etl.settings import PROJECT
 from etl.streams import microbatch
 from etl.streams.in_process import InProcess
 from tests.support.backups import Backups
-from tests.support.query_site import QuerySite, at, rows_in
+from tests.support.correlate_histories import at
+from tests.support.query_site import QuerySite, rows_in
 from tests.support.stream_site import Ended
 
 PAIRS = "select l.id as a, r.id as b from l join r on l.k = r.k"

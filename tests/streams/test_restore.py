@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from etl.streams.settle import NoteMissing, TablesAhead
-from tests.streams.test_faults import check, land, make
 from tests.support.backups import Backups
+from tests.support.pairs_site import check, land, make
 from tests.support.stream_site import Ended, StreamSite
 
 Backup = Callable[[StreamSite], Callable[[], StreamSite]]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from etl.adapters import postgres
+from tests.support.site import Site
+
+Backup = Callable[[Site], Callable[[], Site]]
+"""Copies the database of a site; gives what puts the site on that copy."""
 
 
 @dataclass

@@ -29,6 +29,11 @@ Row = dict[str, Any]
 Predicate = Callable[[Row, Row], bool]
 
 
+def at(seconds: float) -> dt.datetime:
+    """So many seconds into the history."""
+    return EPOCH + dt.timedelta(seconds=seconds)
+
+
 def known(*values: object) -> bool:
     return all(value is not None for value in values)
 

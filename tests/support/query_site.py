@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -23,10 +22,6 @@ from tests.support.stream_site import StreamSite
 
 Row = dict[str, Any]
 SLOT_S = 10
-
-
-def at(seconds: float) -> dt.datetime:
-    return EPOCH + dt.timedelta(seconds=seconds)
 
 
 @dataclass

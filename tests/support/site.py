@@ -172,6 +172,20 @@ class Site:
             process_state().finish_learning(pipeline)
 
 
+STRICT = """
+[[expectations]]
+type = "expect_column_max_to_be_between"
+column = "quantity"
+max_value = 1
+"""
+"""An expectation that most batches of orders fail."""
+COPY_CUSTOMER = (
+    "insert into master.customers select %s, name, address, nation, region, market_segment, phone, account_balance "
+    "from master.customers where customer_id = 1"
+)
+"""A customer like customer 1, under another number."""
+
+
 def order(order_id: int | None, **changes: Any) -> dict[str, Any]:
     """A good order, with changes."""
     good = {

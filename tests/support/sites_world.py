@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 import shutil
 from collections import Counter
@@ -15,17 +14,13 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from etl.streams.in_process import InProcess
-from tests.support.correlate_histories import EPOCH
+from tests.support.correlate_histories import at
 from tests.support.stream_site import StreamSite
 
 HOMES = {"a": "eu", "b": "us", "c": "ap"}
 SQL = "select a.id as a, b.id as b, c.id as c from a join b on a.k = b.k join c on b.k = c.k"
 Tuple = tuple[int, int, float]  # id, k, seconds
 Batch = dict[str, list[Tuple]]
-
-
-def at(seconds: float) -> dt.datetime:
-    return EPOCH + dt.timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The picture of the packages is the tree as it is, in the order in which they may import each other."""
+"""The page of the architecture shows the tree as it is, in the order of imports; tests lie in a tree like it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ PAGE = PROJECT / "docs" / "architecture.md"
 GUIDES = sorted(
     [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", PAGE.parent / "glossary.md", *PAGE.parent.glob("how-to/*.md")]
 )
+TESTS = PROJECT / "tests"
+UNMIRRORED = {"bench", "repository"}
+SHARED = re.compile(r"^ *from tests\.(?!support\b)[\w.]*\btest_\w+ import", re.MULTILINE)
 LISTED = re.compile(r"`etl/([\w.]+)`((?:, `[\w.]+`)*)")
 
 
@@ -69,3 +72,15 @@ def test_lists_of_packages_are_read_whole() -> None:
         "load",
         "settings.py",
     ]
+
+
+@pytest.mark.parametrize("kind", ["unit", "property"])
+def test_the_tests_of_a_package_lie_in_a_folder_of_its_name(kind: str) -> None:
+    folders = {path.parent.relative_to(TESTS / kind) for path in (TESTS / kind).rglob("test_*.py")}
+    mirrored = [one for one in folders if not UNMIRRORED & set(one.parts)]
+    assert [str(one) for one in mirrored if not (ETL / one).is_dir()] == []
+
+
+def test_what_tests_share_is_in_their_support() -> None:
+    found = [path.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py") if SHARED.search(path.read_text())]
+    assert [name for name in found if not name.startswith("faults/")] == []
