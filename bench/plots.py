@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-Spec = dict[str, Any]
+from bench import svg
+from bench.svg import Spec
+
 WIDTH, HEIGHT = 380, 250
 _COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#e09f3e", "#6a4c93", "#4d4d4d", "#17a2b8", "#9c6644"]
 _PANELS = {"cost": "in cost units (the same on every machine)", "time": "in time (on this machine)"}
@@ -15,29 +16,19 @@ _PANELS = {"cost": "in cost units (the same on every machine)", "time": "in time
 
 def draw(figure: str, drawn: Sequence[Spec], folder: Path) -> Path:
     """Writes the plot of a figure, which is drawn in up to two units."""
-    import vl_convert  # starts a JavaScript engine: only when something is drawn
-
-    svg: str = vl_convert.vegalite_to_svg(spec(figure, drawn), allowed_base_urls=[])
-    file = folder / f"figure-{figure}.svg"
-    file.write_text(svg + "\n")
-    return file
+    return svg.write(spec(figure, drawn), folder / f"figure-{figure}.svg")
 
 
 def spec(figure: str, drawn: Sequence[Spec]) -> Spec:
     """Both panels side by side under one title."""
     title = next((one["title"] for one in drawn if one["unit"] == "cost"), drawn[0]["title"])
-    return {
-        "title": {"text": textwrap.wrap(f"{figure}  {title}", 105), "anchor": "start", "fontSize": 14, "offset": 12},
-        "hconcat": [_panel(one) for one in drawn],
-        "spacing": 36,
-        "background": "white",
-        "padding": 12,
-        "config": {
-            "font": "sans-serif", "view": {"stroke": None},
-            "axis": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#e6e6e6"},
-            "legend": {"orient": "bottom", "title": None, "labelFontSize": 11, "columns": 2, "labelLimit": 260},
-        },
-    }  # fmt: skip
+    return svg.whole(
+        legend_columns=2,
+        label_limit=260,
+        title={"text": textwrap.wrap(f"{figure}  {title}", 105), "anchor": "start", "fontSize": 14, "offset": 12},
+        hconcat=[_panel(one) for one in drawn],
+        spacing=36,
+    )
 
 
 def _panel(one: Spec) -> Spec:

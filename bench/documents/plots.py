@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import svg
+from bench.svg import Spec
+
 Row = dict[str, Any]
-Spec = dict[str, Any]
 _COLOURS = ["#1b6ca8", "#7fb2d9", "#d1495b", "#e09f3e", "#c9b18b", "#2e8b57", "#6a4c93", "#4d4d4d"]
 _METRICS = {
     "6": ("replication", "replication"),
@@ -91,17 +93,7 @@ def _panel(values: list[Row], title: str, x: str, y: str, log: bool = False) -> 
 
 
 def _write(figure: str, panels: list[Spec], folder: Path) -> Path:
-    import vl_convert  # starts a JavaScript engine: only when something is drawn
-
-    spec = {
-        "concat": panels, "columns": 4 if len(panels) == 4 else 3, "spacing": 28, "background": "white", "padding": 12,
-        "resolve": {"scale": {"color": "shared" if figure != "11" else "independent"}},
-        "config": {
-            "font": "sans-serif", "view": {"stroke": None},
-            "axis": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#e6e6e6"},
-            "legend": {"orient": "bottom", "title": None, "labelFontSize": 11, "columns": 2 if figure == "11" else 5},
-        },
-    }  # fmt: skip
-    file = folder / f"documents-figure-{figure}.svg"
-    file.write_text(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]) + "\n")
-    return file
+    resolve = {"scale": {"color": "shared" if figure != "11" else "independent"}}
+    columns = 4 if len(panels) == 4 else 3
+    spec = svg.whole(2 if figure == "11" else 5, concat=panels, columns=columns, spacing=28, resolve=resolve)
+    return svg.write(spec, folder / f"documents-figure-{figure}.svg")

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Any
 
-Spec = dict[str, Any]
+from bench import svg
+from bench.svg import Spec
+
 _COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#e09f3e", "#6a4c93", "#4d4d4d"]
 
 
 def draw(figure: Spec, folder: Path) -> Path:
     """`figure` as `Figure.to_json` tells it."""
-    import vl_convert  # starts a JavaScript engine: only when something is drawn
-
-    svg: str = vl_convert.vegalite_to_svg(spec(figure), allowed_base_urls=[])
-    file = folder / f"multiway-{figure['name']}.svg"
-    file.write_text(svg + "\n")
-    return file
+    return svg.write(spec(figure), folder / f"multiway-{figure['name']}.svg")
 
 
 def spec(figure: Spec) -> Spec:
     title = {"text": textwrap.wrap(f"{figure['name']}  {figure['title']}", 95), "anchor": "start", "fontSize": 14}
-    return {
-        "title": title, "concat": [_panel(panel) for panel in figure["panels"]], "columns": 2, "spacing": 28,
-        "background": "white", "padding": 12,
-        "config": {
-            "font": "sans-serif", "view": {"stroke": None},
-            "axis": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#e6e6e6"},
-            "legend": {"orient": "bottom", "title": None, "labelFontSize": 11, "columns": 3},
-        },
-    }  # fmt: skip
+    panels = [_panel(panel) for panel in figure["panels"]]
+    return svg.whole(legend_columns=3, title=title, concat=panels, columns=2, spacing=28)
 
 
 def _panel(panel: Spec) -> Spec:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-Spec = dict[str, Any]
+from bench import svg
+from bench.svg import Spec
+
 FILE = "overload.svg"
 _POLICIES = ["best-first", "position", "keep", "none"]
 _COLOURS = ["#1b6ca8", "#2e8b57", "#d1495b", "#4d4d4d"]
@@ -15,27 +17,17 @@ def draw(result: dict[str, Any], folder: Path) -> Path | None:
     """Write the plot; nothing when nothing was measured."""
     if not result["rows"]:
         return None
-    import vl_convert  # starts a JavaScript engine: only when something is drawn
-
-    svg: str = vl_convert.vegalite_to_svg(spec(result), allowed_base_urls=[])
-    file = folder / FILE
-    file.write_text(svg + "\n")
-    return file
+    return svg.write(spec(result), folder / FILE)
 
 
 def spec(result: dict[str, Any]) -> Spec:
     stores = list(dict.fromkeys(row["store"] for row in result["rows"]))
-    return {
-        "title": {"text": "Arrivals beyond what the master store sustains", "anchor": "start", "fontSize": 14},
-        "vconcat": [{"hconcat": _panels(result["rows"], store), "spacing": 36} for store in stores],
-        "background": "white",
-        "padding": 12,
-        "config": {
-            "font": "sans-serif", "view": {"stroke": None},
-            "axis": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#e6e6e6"},
-            "legend": {"orient": "bottom", "title": None, "labelFontSize": 11, "columns": 4, "labelLimit": 260},
-        },
-    }  # fmt: skip
+    return svg.whole(
+        legend_columns=4,
+        label_limit=260,
+        title={"text": "Arrivals beyond what the master store sustains", "anchor": "start", "fontSize": 14},
+        vconcat=[{"hconcat": _panels(result["rows"], store), "spacing": 36} for store in stores],
+    )
 
 
 def _panels(rows: list[dict[str, Any]], store: str) -> list[Spec]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bench import svg
 from bench.pipeline.plan import MASTERS, UNCHECKED
+from bench.svg import Spec
 
-Spec = dict[str, Any]
 FILE = "pipeline.svg"
 _NAMES = ["before", "plain", UNCHECKED, "ours"]
 _COLOURS = ["#4d4d4d", "#d1495b", "#e09f3e", "#1b6ca8"]
@@ -18,12 +19,7 @@ def draw(result: dict[str, Any], folder: Path) -> Path | None:
     """Write the plot; nothing when nothing was measured."""
     if not result["rows"]:
         return None
-    import vl_convert  # starts a JavaScript engine: only when something is drawn
-
-    svg: str = vl_convert.vegalite_to_svg(spec(result), allowed_base_urls=[])
-    file = folder / FILE
-    file.write_text(svg + "\n")
-    return file
+    return svg.write(spec(result), folder / FILE)
 
 
 def spec(result: dict[str, Any]) -> Spec:
@@ -31,19 +27,14 @@ def spec(result: dict[str, Any]) -> Spec:
     panels = [_seconds(result["rows"]), _phases(result["rows"])]
     if result["history"]:
         panels.append(_history(result["history"]))
-    return {
-        "title": {"text": "One micro-batch, from landed files to the mart", "anchor": "start", "fontSize": 14},
-        "hconcat": panels,
-        "resolve": {"scale": {"color": "independent"}},
-        "spacing": 36,
-        "background": "white",
-        "padding": 12,
-        "config": {
-            "font": "sans-serif", "view": {"stroke": None},
-            "axis": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#e6e6e6"},
-            "legend": {"orient": "bottom", "title": None, "labelFontSize": 11, "columns": 4, "labelLimit": 260},
-        },
-    }  # fmt: skip
+    return svg.whole(
+        legend_columns=4,
+        label_limit=260,
+        title={"text": "One micro-batch, from landed files to the mart", "anchor": "start", "fontSize": 14},
+        hconcat=panels,
+        resolve={"scale": {"color": "independent"}},
+        spacing=36,
+    )
 
 
 def _main(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
