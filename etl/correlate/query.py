@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from typing import NoReturn, cast
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
 
-from etl.columnar.expression import Expression, ExpressionRefused, compile_tree, place
+from etl.columnar.expression import Expression, ExpressionRefused, compile_tree, parse_sql, place
 from etl.correlate.condition import Condition, Sides, condition
 from etl.correlate.model import Side, Window
 from etl.correlate.order import JoinOrder, join_order
@@ -220,15 +218,7 @@ class _Compilation:
 
 
 def _parse(sql: str) -> exp.Select:
-    try:
-        tree = sqlglot.parse_one(sql, dialect="spark")
-    except ParseError as error:
-        first = error.errors[0] if error.errors else {}
-        reason = str(first.get("description") or error).rstrip(".")
-        line, column = int(first.get("line") or 1), int(first.get("col") or 1)
-        raise ExpressionRefused(f"it cannot be read: {reason}", sql, line, column) from error
-    except SqlglotError as error:
-        raise ExpressionRefused(f"it cannot be read: {error}", sql, 1, 1) from error
+    tree = parse_sql(sql)
     if not isinstance(tree, exp.Select):
         raise ExpressionRefused("a correlation is one SELECT", sql, 1, 1)
     return tree

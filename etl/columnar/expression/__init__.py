@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.errors import ParseError, SqlglotError
 
 from etl.columnar.expression import arithmetic, literals, logic, temporal, text, types
 from etl.columnar.expression.compiler import Compiler, Handler, OnError, evaluate, place
@@ -35,6 +35,7 @@ __all__ = [
     "compile_expression",
     "compile_tree",
     "parse",
+    "parse_sql",
     "place",
 ]
 
@@ -88,10 +89,16 @@ def compile_tree(
 
 def parse(sql: str) -> exp.Expr:
     """The tree of one scalar expression."""
+    tree = parse_sql(sql)
+    if isinstance(tree, exp.Query | exp.Alias | exp.Block):
+        raise ExpressionRefused("one expression is needed, not a query, a list or an alias", sql, 1, 1)
+    return tree
+
+
+def parse_sql(sql: str) -> exp.Expr:
+    """The tree of any SQL in Spark's dialect, or a refusal with line and column."""
     try:
-        tree = sqlglot.parse_one(sql, dialect="spark")
-    except TokenError as error:
-        raise ExpressionRefused(f"it cannot be read: {error}", sql, 1, 1) from error
+        return sqlglot.parse_one(sql, dialect="spark")
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         reason = str(first.get("description") or error).rstrip(".")
@@ -99,9 +106,6 @@ def parse(sql: str) -> exp.Expr:
         raise ExpressionRefused(f"it cannot be read: {reason}", sql, line, column) from error
     except SqlglotError as error:
         raise ExpressionRefused(f"it cannot be read: {error}", sql, 1, 1) from error
-    if isinstance(tree, exp.Query | exp.Alias | exp.Block):
-        raise ExpressionRefused("one expression is needed, not a query, a list or an alias", sql, 1, 1)
-    return tree
 
 
 def _again(sql: str, schema: pa.Schema, timezone: str, on_error: OnError) -> Expression:
