@@ -54,8 +54,8 @@ def _step(step: Mapping[str, Any]) -> Iterator[str]:
 
 def readable(sql: str) -> str:
     """A condition without quotes, its microseconds as a length of time."""
-    told = _INTERVAL.sub(lambda found: f"{'−' if found[1] else ''}{_length(int(found[2]) / 1e6)}", sql)
-    return told.replace("`", "")
+    short = _INTERVAL.sub(lambda found: f"{'−' if found[1] else ''}{_length(int(found[2]) / 1e6)}", sql)
+    return short.replace("`", "")
 
 
 def _units(units: list[dict[str, Any]]) -> Iterator[str]:

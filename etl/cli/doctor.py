@@ -36,8 +36,8 @@ def doctor(
     found = [*_pipelines(configuration.load())] if settings_hold else []
     wrong = sum(not check.ok for check in checks) + sum(one.state == "stuck" for one in found)
     if as_json:
-        told = {"machine": [asdict(one) for one in checks], "pipelines": [asdict(one) for one in found]}
-        typer.echo(json.dumps(told, indent=2))
+        result = {"machine": [asdict(one) for one in checks], "pipelines": [asdict(one) for one in found]}
+        typer.echo(json.dumps(result, indent=2))
         raise typer.Exit(1 if wrong else 0)
     for check in checks:
         _print(f"{'ok   ' if check.ok else 'WRONG'} {check.name:<10} ", check.sentence)

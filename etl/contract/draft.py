@@ -100,14 +100,14 @@ def _pairs(table: Table, fields: list[SampledField], on: Sequence[tuple[str, str
     """Which fields match the table's key: as told, else by name."""
     names = [one.name for one in fields]
     called = (table.name, f"{table.name}_row", table.table, table.table.rpartition(".")[2])
-    told = tuple((field, column) for field, master, column in on if master in called)
-    for field, column in told:
+    named = tuple((field, column) for field, master, column in on if master in called)
+    for field, column in named:
         if field not in names:
             raise DraftRefused(unknown("a field of the sample", field, names, "fields"))
         if column not in table.schema.names:
             raise DraftRefused(unknown(f"a column of {table.table}", column, table.schema.names, "columns"))
-    if told:
-        return told
+    if named:
+        return named
     if not table.key:
         hint = f"--on FIELD={table.name}.COLUMN"
         raise DraftRefused(f"{table.table} declares no key, so say which columns events are matched by: {hint}")

@@ -26,16 +26,16 @@ class Observer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._telemetry = Telemetry.in_mode(settings.telemetry)
-        self._told: dict[str, tuple[int, str]] = {}
+        self._observed: dict[str, tuple[int, str]] = {}
         self._events: queue.Queue[dict[str, Any]] = queue.Queue(_QUEUED)
         if settings.openlineage_url is not None:
             threading.Thread(target=self._send_all, name="openlineage", daemon=True).start()
 
     def __call__(self, facts: BatchFacts, pipeline: Pipeline) -> None:
         """One line in the log, and what is configured; a report that is written again tells nothing new."""
-        if self._told.get(facts.pipeline) == (facts.batch, facts.state):
+        if self._observed.get(facts.pipeline) == (facts.batch, facts.state):
             return
-        self._told[facts.pipeline] = (facts.batch, facts.state)
+        self._observed[facts.pipeline] = (facts.batch, facts.state)
         log.info("batch", **facts.as_line())
         try:
             if self._telemetry is not None:

@@ -1,4 +1,4 @@
-"""From what the tasks tell to one decision: sums, files, claims."""
+"""From what the tasks report to one decision: sums, files, claims."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class SchemaDrift(TerminalError):
 
 
 @dataclass(slots=True)
-class Told:
-    """All that the tasks of one try told."""
+class Gathered:
+    """All that the tasks of one try reported."""
 
     slices: list[tuple[int, str, int]] = field(default_factory=list)  # ordinal, digest, lines
     changed: frozenset[int] = frozenset()
@@ -52,76 +52,78 @@ class Told:
     seen: Observed = field(default_factory=Observed)
 
 
-def gather(messages: Iterable[Message]) -> Told:
-    """Put together what tasks told; raises the first error that one of them met."""
-    told = Told()
+def gather(messages: Iterable[Message]) -> Gathered:
+    """Put together what tasks reported; raises the first error that one of them met."""
+    gathered = Gathered()
     for message in messages:
         if message.kind == "error":
             wire.raise_error(message)
         elif message.kind == "slice":
             seen = message.json()
-            told.slices.append((seen["ordinal"], seen["digest"], seen["lines"]))
-            told.seen += Observed.from_json(seen["seen"])
+            gathered.slices.append((seen["ordinal"], seen["digest"], seen["lines"]))
+            gathered.seen += Observed.from_json(seen["seen"])
             if seen["changed"]:
-                told.changed |= {seen["ordinal"]}
+                gathered.changed |= {seen["ordinal"]}
         elif message.kind == "result":
-            _add_result(told, message.json())
+            _add_result(gathered, message.json())
         elif message.kind == "notes":
             notes = MasterNotes.from_message(message)
-            told.notes[message.name] = told.notes[message.name] + notes if message.name in told.notes else notes
-    return told
+            gathered.notes[message.name] = (
+                gathered.notes[message.name] + notes if message.name in gathered.notes else notes
+            )
+    return gathered
 
 
-def _add_result(told: Told, result: Mapping[str, Any]) -> None:
-    told.files += [DataFile(**one) for one in result["files"]]
+def _add_result(gathered: Gathered, result: Mapping[str, Any]) -> None:
+    gathered.files += [DataFile(**one) for one in result["files"]]
     for table, names in result["mart"].items():
-        told.mart.setdefault(table, []).extend(names)
+        gathered.mart.setdefault(table, []).extend(names)
     for table, name in result["replaced"].items():
-        told.replaced.setdefault(table, []).append(name)
-    told.corrected.update(result["corrected"])
+        gathered.replaced.setdefault(table, []).append(name)
+    gathered.corrected.update(result["corrected"])
     if result["claims"] is not None:
-        told.claims.append(ClaimRun(**result["claims"]))
-    told.counts.append(BatchCounts.from_json(result["counts"]))
-    told.resolved.update(result["resolved"])
-    told.deferred.update(result["deferred"])
+        gathered.claims.append(ClaimRun(**result["claims"]))
+    gathered.counts.append(BatchCounts.from_json(result["counts"]))
+    gathered.resolved.update(result["resolved"])
+    gathered.deferred.update(result["deferred"])
 
 
-def decide(told: Told, versions: Mapping[str, int]) -> Decision:
+def decide(gathered: Gathered, versions: Mapping[str, int]) -> Decision:
     """The decision: lines as the readers counted them, the rest as the routers wrote it."""
     sums: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     joins: dict[str, JoinCounts] = {}
-    for one in told.counts:
+    for one in gathered.counts:
         sums.update({name: getattr(one, name) for name in _SUMMED})
         reasons.update(one.reasons)
         for name, fared in one.joins.items():
             joins[name] = joins.get(name, JoinCounts()) + fared
     counts = BatchCounts(
-        lines=sum(lines for _, _, lines in told.slices),
+        lines=sum(lines for _, _, lines in gathered.slices),
         **sums,
         reasons=dict(sorted(reasons.items())),
         joins=joins,
-        added_fields=dict(told.seen.added.most_common()),
+        added_fields=dict(gathered.seen.added.most_common()),
     )
     return Decision(
-        files=tuple(told.files),
-        mart={table: tuple(names) for table, names in told.mart.items()},
+        files=tuple(gathered.files),
+        mart={table: tuple(names) for table, names in gathered.mart.items()},
         counts=counts,
         master_versions=dict(versions),
-        claims=tuple(told.claims),
-        slices=tuple(sorted(told.slices)),
-        resolved=dict(told.resolved),
-        deferred=dict(told.deferred),
-        corrected=dict(told.corrected),
-        replaced={table: tuple(names) for table, names in told.replaced.items()},
+        claims=tuple(gathered.claims),
+        slices=tuple(sorted(gathered.slices)),
+        resolved=dict(gathered.resolved),
+        deferred=dict(gathered.deferred),
+        corrected=dict(gathered.corrected),
+        replaced={table: tuple(names) for table, names in gathered.replaced.items()},
     )
 
 
-def require_schema(told: Told, pipeline: Pipeline, batch: int) -> None:
+def require_schema(gathered: Gathered, pipeline: Pipeline, batch: int) -> None:
     """Refuse to decide a batch whose events are no longer what is declared."""
-    lost = tuple(departed(told.seen, pipeline.stream.fields))
+    lost = tuple(departed(gathered.seen, pipeline.stream.fields))
     if lost and pipeline.schema_drift == "stop":
-        raise SchemaDrift(pipeline.name, batch, lost, tuple(told.seen.added))
+        raise SchemaDrift(pipeline.name, batch, lost, tuple(gathered.seen.added))
 
 
 _SUMMED = ("accepted", "quarantined", "duplicates", "backlog_added", "backlog_resolved", "shed", "unknown", "corrected")

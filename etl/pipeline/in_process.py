@@ -27,6 +27,6 @@ class InProcess:
             for reader in range(plan.readers):
                 for message in read(plan, reader):
                     shares[message.part].append(message)
-            return [told for router in range(plan.routers) for told in route(plan, router, shares[router])]
+            return [message for router in range(plan.routers) for message in route(plan, router, shares[router])]
         except FrontstageError as error:
             return [wire.error_message(error)]

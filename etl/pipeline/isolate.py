@@ -25,7 +25,7 @@ from etl.errors import TerminalError
 from etl.ingest.lines import LineReader
 from etl.model import Progress
 from etl.pipeline import decision as decisions
-from etl.pipeline.decision import Told
+from etl.pipeline.decision import Gathered
 from etl.pipeline.line_choice import LineChoice
 from etl.pipeline.plan import BatchPlan
 from etl.pipeline.wire import DriverLost, TaskLost
@@ -53,7 +53,7 @@ class NotTheLines(TerminalError):
 
 
 class Heard(Protocol):
-    """What the tasks of a try told."""
+    """What the tasks of a try reported."""
 
     @property
     def changed(self) -> Collection[int]:
@@ -108,14 +108,14 @@ class PlanTrial:
     def source(self, one: Slice) -> tuple[Path, Format]:
         return self.plan.places.landing, format_of(one.file.name, self.plan.pipeline.stream.source.format)
 
-    def run(self, lines: LineChoice, only: Collection[int] | None) -> Told:
+    def run(self, lines: LineChoice, only: Collection[int] | None) -> Gathered:
         plan = replace(self.plan, attempt=secrets.token_hex(4), lines=lines)
         if only is not None:
             plan = replace(plan, backlog=(), slices=tuple(one for one in plan.slices if one.ordinal in only))
         return decisions.gather(self.executor.run(plan))
 
 
-def run(executor: Executor, book: LossBook, plan: BatchPlan, progress: Progress) -> Told:
+def run(executor: Executor, book: LossBook, plan: BatchPlan, progress: Progress) -> Gathered:
     """What the tasks of a pipeline's batch tell, in the end."""
     return survive(PlanTrial(executor, plan), book, progress)
 
@@ -146,26 +146,26 @@ class _Search(Generic[T]):
 
     def run(self) -> T:
         while self.losses.lost < TRIES:
-            told = self._try(line_choice(self.losses))
-            if told is not None:
-                return told
+            gathered = self._try(line_choice(self.losses))
+            if gathered is not None:
+                return gathered
             self.progress(f"a try at batch {self.trial.batch} was lost ({self.cause})")
         if self.losses.suspects != []:
             self._search()
-        told = self._try(line_choice(self.losses))
-        if told is None:
+        gathered = self._try(line_choice(self.losses))
+        if gathered is None:
             raise self._not_the_lines("and no single line is the cause")
-        return told
+        return gathered
 
     def _try(self, lines: LineChoice, parts: Sequence[Part] | None = None) -> T | None:
         """One try, noted before it begins; None when it was lost. `parts`: of these lines only."""
         self.losses.lost += 1
         self.book.write(self.losses)
         try:
-            told = self.trial.run(lines, None if parts is None else {ordinal for ordinal, _, _ in parts})
-            if told.changed:
+            gathered = self.trial.run(lines, None if parts is None else {ordinal for ordinal, _, _ in parts})
+            if gathered.changed:
                 self._heard()  # the batch is tried again with what is left of its input
-            return told
+            return gathered
         except TaskLost as lost:
             self.cause = str(lost)
             return None

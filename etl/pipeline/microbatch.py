@@ -194,12 +194,12 @@ class MicroBatch:
                 if not slices and not plan.backlog and not self.ledger.judged_asides():
                     self.ledger.abandon(batch)
                     return False
-                told = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
-                if not told.changed:
-                    self._commit(began, plan, told, masters)
-                    self.engine.learn_later(masters, told.notes, time.perf_counter() - started_s, pins.pop_all())
+                gathered = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
+                if not gathered.changed:
+                    self._commit(began, plan, gathered, masters)
+                    self.engine.learn_later(masters, gathered.notes, time.perf_counter() - started_s, pins.pop_all())
                     return True
-                self._leave_out(batch, slices, told.changed)
+                self._leave_out(batch, slices, gathered.changed)
         raise InputRestless(self.name, tuple(one.file.label for one in slices))
 
     def _plan(self, began: BatchRecord, slices: tuple[Slice, ...], masters: tuple[PinnedMaster, ...]) -> BatchPlan:
@@ -228,10 +228,10 @@ class MicroBatch:
         self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
 
     def _commit(
-        self, began: BatchRecord, plan: BatchPlan, told: decisions.Told, masters: tuple[PinnedMaster, ...]
+        self, began: BatchRecord, plan: BatchPlan, gathered: decisions.Gathered, masters: tuple[PinnedMaster, ...]
     ) -> None:
-        decisions.require_schema(told, self.resolved.pipeline, plan.batch)
-        decision = aside.take_up(self, plan, decisions.decide(told, versions_of(masters)))
+        decisions.require_schema(gathered, self.resolved.pipeline, plan.batch)
+        decision = aside.take_up(self, plan, decisions.decide(gathered, versions_of(masters)))
         if decision.counts.lines != decision.counts.routed:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
         decided_at = self.clock()
@@ -241,7 +241,7 @@ class MicroBatch:
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
         waiting.remember(self.places, plan.batch, masters)
         self.checkpoint("after the decision")
-        joins = {name: {**notes.as_json(), "tasks": plan.routers} for name, notes in told.notes.items()}
+        joins = {name: {**notes.as_json(), "tasks": plan.routers} for name, notes in gathered.notes.items()}
         self.ledger.record_joins(plan.batch, joins)
 
     # ── 4. audit ───────────────────────────────────────────────────────────────────────────────────────────────

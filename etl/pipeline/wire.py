@@ -149,5 +149,5 @@ _RAISED = {"terminal": WorkerFailed, "transient": WorkerRefused, "lost": TaskLos
 
 def raise_error(message: Message) -> None:
     """Raise what a task could not do, in its own words."""
-    told = message.json()
-    raise _RAISED[told["kind"]](told["text"])
+    error = message.json()
+    raise _RAISED[error["kind"]](error["text"])

@@ -42,16 +42,16 @@ class SparkCorrelations:
         self._shared.require(plan.places.correlations)
         if plan.places.store.is_local:
             self._shared.require(Path(plan.places.store.root))
-        told = self._spark.range(0, plan.readers, 1, plan.readers)
+        messages = self._spark.range(0, plan.readers, 1, plan.readers)
         if plan.readers == plan.tasks == 1:
-            told = told.mapInArrow(self.tasks(partial(_all_stages, plan)), wire.SHUFFLED_DDL)
+            messages = messages.mapInArrow(self.tasks(partial(_all_stages, plan)), wire.SHUFFLED_DDL)
         else:
-            told = told.mapInArrow(self.tasks(partial(_dispatch, plan)), wire.SHUFFLED_DDL)
+            messages = messages.mapInArrow(self.tasks(partial(_dispatch, plan)), wire.SHUFFLED_DDL)
             for stage in range(plan.stages):
-                shuffled = told.repartitionById(plan.tasks, "part")
-                told = shuffled.mapInArrow(self.tasks(partial(_join, plan, stage)), wire.SHUFFLED_DDL)
+                shuffled = messages.repartitionById(plan.tasks, "part")
+                messages = shuffled.mapInArrow(self.tasks(partial(_join, plan, stage)), wire.SHUFFLED_DDL)
         with told_apart():
-            return [Message(row.kind, bytes(row.payload), row.name) for row in told.collect()]
+            return [Message(row.kind, bytes(row.payload), row.name) for row in messages.collect()]
 
     def tasks(self, work: Work) -> Work:
         """What the workers run; tests put faults around it."""

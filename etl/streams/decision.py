@@ -1,4 +1,4 @@
-"""From what the tasks tell to one decision: files, segments, figures, and what changes of every correlation's state."""
+"""From what the tasks report to one decision: files, segments, figures, and what changes of correlations' state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from etl.adapters.ledger import DataFile
 from etl.correlate.biclique.scaling import Change
 from etl.pipeline import wire
 from etl.pipeline.wire import Message
-from etl.streams.adhoc.evolve import ToldOfQueries
+from etl.streams.adhoc.evolve import GatheredQueries
 from etl.streams.documents import values
-from etl.streams.documents.evolve import ToldOfDocuments
+from etl.streams.documents.evolve import GatheredDocuments
 from etl.streams.log import Segment
 from etl.streams.plan import BatchPlan, CorrelationState
 from etl.streams.state_files import StateRun
@@ -78,8 +78,8 @@ class Evolved:
 
 
 @dataclass(slots=True)
-class ToldOfCorrelation:
-    """What the tasks told of one correlation."""
+class GatheredCorrelation:
+    """What the tasks reported of one correlation."""
 
     arrived: dict[str, Counter[str]] = field(default_factory=dict)  # by alias: tuples, selected, late
     sums: Counter[str] = field(default_factory=Counter)
@@ -91,8 +91,8 @@ class ToldOfCorrelation:
 
 
 @dataclass(slots=True)
-class Told:
-    """All that the tasks of one try told."""
+class Gathered:
+    """All that the tasks of one try reported."""
 
     slices: list[tuple[int, str, int]] = field(default_factory=list)
     changed: set[int] = field(default_factory=set)
@@ -101,83 +101,83 @@ class Told:
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
     files: list[TableFile] = field(default_factory=list)
-    correlations: dict[int, ToldOfCorrelation] = field(default_factory=dict)
-    documents: dict[str, ToldOfDocuments] = field(default_factory=dict)
-    queries: ToldOfQueries = field(default_factory=ToldOfQueries)
+    correlations: dict[int, GatheredCorrelation] = field(default_factory=dict)
+    documents: dict[str, GatheredDocuments] = field(default_factory=dict)
+    queries: GatheredQueries = field(default_factory=GatheredQueries)
 
-    def of_documents(self, name: str) -> ToldOfDocuments:
-        return self.documents.setdefault(name, ToldOfDocuments())
+    def of_documents(self, name: str) -> GatheredDocuments:
+        return self.documents.setdefault(name, GatheredDocuments())
 
-    def of(self, index: int) -> ToldOfCorrelation:
-        return self.correlations.setdefault(index, ToldOfCorrelation())
+    def of(self, index: int) -> GatheredCorrelation:
+        return self.correlations.setdefault(index, GatheredCorrelation())
 
 
-def gather(plan: BatchPlan, messages: Iterable[Message]) -> Told:
-    """Put together what tasks told; raises the first error that one of them met."""
-    told = Told()
+def gather(plan: BatchPlan, messages: Iterable[Message]) -> Gathered:
+    """Put together what tasks reported; raises the first error that one of them met."""
+    gathered = Gathered()
     for message in messages:
         if message.kind == "error":
             wire.raise_error(message)
         elif message.kind == "notes":
-            told.of(int(message.name)).views.append(wire.rows_of(message))
+            gathered.of(int(message.name)).views.append(wire.rows_of(message))
         elif message.kind == "values":
             what, index, table = values.parse(message)
-            told.of_documents(plan.documents[index].name).add_values(what, table)
+            gathered.of_documents(plan.documents[index].name).add_values(what, table)
         elif message.kind == "partials":
-            told.queries.add_partials(message)
+            gathered.queries.add_partials(message)
         elif message.kind == "result":
-            _add(plan, told, message.name, message.json())
-    return told
+            _add(plan, gathered, message.name, message.json())
+    return gathered
 
 
-def _add(plan: BatchPlan, told: Told, what: str, value: Mapping[str, Any]) -> None:
+def _add(plan: BatchPlan, gathered: Gathered, what: str, value: Mapping[str, Any]) -> None:
     if what == "slice":
-        told.slices.append((value["ordinal"], value["digest"], value["lines"]))
-        told.lines[value["stream"]] += value["lines"]
-        told.changed |= {value["ordinal"]} if value["changed"] else set()
+        gathered.slices.append((value["ordinal"], value["digest"], value["lines"]))
+        gathered.lines[value["stream"]] += value["lines"]
+        gathered.changed |= {value["ordinal"]} if value["changed"] else set()
     elif what == "stream":
-        counts = told.streams.setdefault(value["stream"], Counter())
+        counts = gathered.streams.setdefault(value["stream"], Counter())
         counts.update(accepted=value["accepted"], quarantined=value["quarantined"])
-        told.reasons.setdefault(value["stream"], Counter()).update(value["reasons"])
+        gathered.reasons.setdefault(value["stream"], Counter()).update(value["reasons"])
         if value["file"] is not None:
-            told.files.append(TableFile(f"streams/{value['stream']}", DataFile(**value["file"])))
+            gathered.files.append(TableFile(f"streams/{value['stream']}", DataFile(**value["file"])))
     elif what == "segment":
-        told.segments.append(Segment(**value))
+        gathered.segments.append(Segment(**value))
     elif what in ("late", "results"):
         file = DataFile(**value["file"])
-        told.files.append(TableFile(f"correlations/{plan.correlations[value['correlation']].name}", file))
+        gathered.files.append(TableFile(f"correlations/{plan.correlations[value['correlation']].name}", file))
         if what == "results":
-            told.of(value["correlation"]).sums["rows"] += file.rows
+            gathered.of(value["correlation"]).sums["rows"] += file.rows
     elif what == "document_file":
-        told.files.append(TableFile(f"correlations/{value['correlation']}", DataFile(**value["file"])))
+        gathered.files.append(TableFile(f"correlations/{value['correlation']}", DataFile(**value["file"])))
     elif what in ("assigned", "stored", "joined"):
-        told.of_documents(value["correlation"]).add(what, value)
+        gathered.of_documents(value["correlation"]).add(what, value)
     elif what in ("query_file", "query_failed", "query_late", "queries"):
-        told.queries.add(what, value)
+        gathered.queries.add(what, value)
         if what == "query_late":
-            told.files.append(TableFile(f"streams/{value['stream']}", DataFile(**value["file"])))
+            gathered.files.append(TableFile(f"streams/{value['stream']}", DataFile(**value["file"])))
     elif what == "arrived":
-        _add_arrived(told.of(value["correlation"]), value)
+        _add_arrived(gathered.of(value["correlation"]), value)
     else:
         assert what == "unit", f"nobody tells {what}"
-        _add_unit(told.of(value["correlation"]), value)
+        _add_unit(gathered.of(value["correlation"]), value)
 
 
-def _add_arrived(told: ToldOfCorrelation, value: Mapping[str, Any]) -> None:
-    told.sums.update(unmatchable=value["unmatchable"], messages=value["messages"])
+def _add_arrived(gathered: GatheredCorrelation, value: Mapping[str, Any]) -> None:
+    gathered.sums.update(unmatchable=value["unmatchable"], messages=value["messages"])
     if value["alias"] is not None:
-        counts = told.arrived.setdefault(value["alias"], Counter())
+        counts = gathered.arrived.setdefault(value["alias"], Counter())
         counts.update({name: value[name] for name in ("tuples", "selected", "late")})
 
 
-def _add_unit(told: ToldOfCorrelation, value: Mapping[str, Any]) -> None:
-    told.added += [StateRun(**one) for one in value["added"]]
-    told.removed += value["removed"]
+def _add_unit(gathered: GatheredCorrelation, value: Mapping[str, Any]) -> None:
+    gathered.added += [StateRun(**one) for one in value["added"]]
+    gathered.removed += value["removed"]
     if "work" in value:
-        told.work[value["step"], value["unit"]] += value["work"]
-        told.pairs[value["step"]] += value["pairs"]
+        gathered.work[value["step"], value["unit"]] += value["work"]
+        gathered.pairs[value["step"]] += value["pairs"]
         names = ("stored", "probes", "unchecked", "skipped", "candidates")
-        told.sums.update({name: value[name] for name in names})
+        gathered.sums.update({name: value[name] for name in names})
 
 
 def change_json(step: int, change: Change) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def dispatch(plan: BatchPlan, reader: int) -> Iterator[Message]:
             continue
         number = stream.segments[reader]
         segment = write_segment(plan.places.store, stream.name, number, rows, stream.declared.event_time)
-        yield wire.told("segment", asdict(segment))
+        yield wire.result("segment", asdict(segment))
         yield from announce(plan, stream, reader, segment, rows)
         count = np.arange(rows.num_rows)
         arrivals = Arrivals(rows, references(number, count), places(reader, len(count), clock))
@@ -75,8 +75,8 @@ def _routed(
         routing = correlation.state.routers[number].route(side, ready.tuples)
         yield from wire.deliveries(plan, index, number, side, ready.tuples, routing)
         counts = {"tuples": arrivals.batch.num_rows, "selected": arrived.selected, "late": len(arrived.late)}
-        told = {**counts, "unmatchable": ready.unmatchable, "messages": routing.messages}
-        yield wire.told("arrived", {"correlation": index, "alias": alias, **told})
+        figures = {**counts, "unmatchable": ready.unmatchable, "messages": routing.messages}
+        yield wire.result("arrived", {"correlation": index, "alias": alias, **figures})
 
 
 def _step_of(query: Query, alias: str) -> tuple[int, Side]:
@@ -120,4 +120,4 @@ class _Late:
         for index, tables in self._rows.items():
             root = plan.places.correlations / plan.correlations[index].name
             file = write_part(root, LATE, plan.part_name("r", self._reader), pa.concat_tables(tables))
-            yield wire.told("late", {"correlation": index, "file": asdict(file)})
+            yield wire.result("late", {"correlation": index, "file": asdict(file)})

@@ -1,4 +1,4 @@
-"""What a batch changes of a correlation's state, computed by the driver from what units told.
+"""What a batch changes of a correlation's state, computed by the driver from what units reported.
 
     1 runs         what units wrote replaces what they merged
     2 watermarks   every source's latest event time
@@ -23,7 +23,7 @@ from etl.correlate.biclique.scaling import Change, ScalingConfig, ScalingState
 from etl.correlate.model import FIRST, SIDES, Side, opposite
 from etl.correlate.query import Query
 from etl.correlate.watermark import Watermark, joined_watermark
-from etl.streams.decision import Evolved, ToldOfCorrelation
+from etl.streams.decision import Evolved, GatheredCorrelation
 from etl.streams.log import Segment
 from etl.streams.plan import CorrelationPlan, CorrelationState
 from etl.streams.state_files import StateRun, moved
@@ -33,12 +33,12 @@ def evolve(
     plan: CorrelationPlan,
     declared: Mapping[str, Any],
     query: Query,
-    told: ToldOfCorrelation,
+    gathered: GatheredCorrelation,
     segments: Iterable[Segment],
 ) -> Evolved:
     """The correlation after the batch."""
-    removed = set(told.removed)
-    runs = [run for run in plan.state.runs if run.name not in removed] + told.added
+    removed = set(gathered.removed)
+    runs = [run for run in plan.state.runs if run.name not in removed] + gathered.added
     largest = _largest(plan.state, query, segments)
     live = _live(runs, query, watermarks(query, plan.lateness_us, largest))
     expired = {run.name for run in runs} - {run.name for run in live}
@@ -46,7 +46,7 @@ def evolve(
     state, changes = _scaled(plan.declared, state, query) if plan.declared.elastic else (state, [])
     before = {run.name: run.unit for run in live}
     other_units = [run for run in state.runs if before[run.name] != run.unit]
-    fresh = {run.name for run in told.added} - expired
+    fresh = {run.name for run in gathered.added} - expired
     return Evolved(
         declared=declared,
         state=state,

@@ -109,7 +109,7 @@ def _source(query: Query, alias: str) -> dict[str, Any]:
 
 
 def _step(number: int, step: JoinStep, known: Known | None) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    plan: dict[str, Any] = {
         "step": number,
         "left": step.left,
         "right": list(step.right),
@@ -126,9 +126,9 @@ def _step(number: int, step: JoinStep, known: Known | None) -> dict[str, Any]:
             "messages_per_left_tuple": 1 + _fan_out(own, "right", right),
             "messages_per_right_tuple": 1 + _fan_out(own, "left", left),
         }
-        told |= {"routing": note.name, "why": note.reason, "subgroups": [left, right], "units": own}
-        told |= {"expected": expected}
-    return told
+        plan |= {"routing": note.name, "why": note.reason, "subgroups": [left, right], "units": own}
+        plan |= {"expected": expected}
+    return plan
 
 
 def _fan_out(units: list[dict[str, Any]], side: str, subgroups: int) -> float:

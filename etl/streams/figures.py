@@ -9,7 +9,7 @@ from typing import Any
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.model import FIRST, SIDES
 from etl.correlate.query import Query
-from etl.streams.decision import Evolved, Told, ToldOfCorrelation, change_json
+from etl.streams.decision import Evolved, Gathered, GatheredCorrelation, change_json
 from etl.streams.moments import moment
 from etl.streams.plan import BatchPlan, CorrelationPlan, CorrelationState
 from etl.streams.state_files import StateRun
@@ -17,17 +17,17 @@ from etl.streams.state_files import StateRun
 _SUMS = ("unmatchable", "messages", "stored", "probes", "unchecked", "skipped", "candidates", "rows", "groups")
 
 
-def of_streams(plan: BatchPlan, told: Told) -> dict[str, dict[str, Any]]:
+def of_streams(plan: BatchPlan, gathered: Gathered) -> dict[str, dict[str, Any]]:
     """What was read of every stream."""
     found = {}
     for stream in plan.streams:
-        counts = told.streams.get(stream.name, Counter())
-        segments = [one for one in told.segments if one.stream == stream.name]
+        counts = gathered.streams.get(stream.name, Counter())
+        segments = [one for one in gathered.segments if one.stream == stream.name]
         found[stream.name] = {
-            "lines": told.lines[stream.name],
+            "lines": gathered.lines[stream.name],
             "accepted": counts["accepted"],
             "quarantined": counts["quarantined"],
-            "reasons": dict(told.reasons.get(stream.name, {})),
+            "reasons": dict(gathered.reasons.get(stream.name, {})),
             "files": len({one.file.name for one in stream.slices}),
             "bytes": sum(one.last - one.first for one in stream.slices),
             "segments": len(segments),
@@ -36,17 +36,19 @@ def of_streams(plan: BatchPlan, told: Told) -> dict[str, dict[str, Any]]:
     return found
 
 
-def of_correlation(plan: CorrelationPlan, query: Query, told: ToldOfCorrelation, evolved: Evolved) -> dict[str, Any]:
+def of_correlation(
+    plan: CorrelationPlan, query: Query, gathered: GatheredCorrelation, evolved: Evolved
+) -> dict[str, Any]:
     """What one correlation did in a batch, and how it stands after it."""
-    arrived = {alias: told.arrived.get(alias, Counter()) for alias in query.sources}
+    arrived = {alias: gathered.arrived.get(alias, Counter()) for alias in query.sources}
     return {
         **{what: {alias: counts[what] for alias, counts in arrived.items()} for what in ("tuples", "selected", "late")},
-        "pairs": told.pairs[len(query.steps) - 1],
-        "pairs_of_steps": [told.pairs[number] for number in range(len(query.steps))],
-        **{name: told.sums[name] for name in _SUMS},
+        "pairs": gathered.pairs[len(query.steps) - 1],
+        "pairs_of_steps": [gathered.pairs[number] for number in range(len(query.steps))],
+        **{name: gathered.sums[name] for name in _SUMS},
         "expired": evolved.expired,
         "state": state_sums(evolved.state.runs),
-        "units": units(evolved.state, told.work),
+        "units": units(evolved.state, gathered.work),
         "watermarks": watermarks(plan, evolved.state, query),
         "routing": [{"step": i, "name": one.name, "reason": one.reason} for i, one in enumerate(evolved.state.routing)],
         "scaling": [change_json(step, change) for step, change in evolved.changes],

@@ -136,12 +136,12 @@ class _Stage:
                 else:
                     added.append(asdict(self._runs.add(self._number, unit, side, period, run)))
         gone = [one.name for key, (_, one) in before.items() if key not in kept]
-        told = {"correlation": self._index, "step": self._number, "unit": unit, "added": added, "removed": gone}
+        figures = {"correlation": self._index, "step": self._number, "unit": unit, "added": added, "removed": gone}
         if done is not None:
             effort = asdict(done.effort)
             work = effort["probes"] + effort["candidates"] + done.stored
-            told |= {"stored": done.stored, "pairs": len(done.pairs), "work": work, **effort}
-        return wire.told("unit", told)
+            figures |= {"stored": done.stored, "pairs": len(done.pairs), "work": work, **effort}
+        return wire.result("unit", figures)
 
     def _residual(self, step: JoinStep) -> RowResidual | None:
         expression = step.condition.residual
@@ -164,8 +164,8 @@ class _Stage:
         ready = prepared(following_step, "right", rows, Tuples(pairs.refs, pairs.times, pairs.places))
         routing = self._correlation.state.routers[following].route("right", ready.tuples)
         yield from wire.deliveries(self._plan, self._index, following, "right", ready.tuples, routing)
-        told = {"unmatchable": ready.unmatchable, "messages": routing.messages}
-        yield wire.told("arrived", {"correlation": self._index, "alias": None, **told})
+        figures = {"unmatchable": ready.unmatchable, "messages": routing.messages}
+        yield wire.result("arrived", {"correlation": self._index, "alias": None, **figures})
 
     def _deduplicate(self, unit: int, messages: list[Message]) -> Iterator[Message]:
         """The stage of DISTINCT: rows that no batch has seen before go to the results."""

@@ -41,7 +41,7 @@ from etl.streams.change import (
     refuse_document_change,
     refuse_kind,
 )
-from etl.streams.decision import Decision, Evolved, TableFile, Told
+from etl.streams.decision import Decision, Evolved, Gathered, TableFile
 from etl.streams.declared import Catalog, compiled, stages_of
 from etl.streams.documents.evolve import EvolvedDocuments, evolve_documents
 from etl.streams.documents.figures import of_documents, routing_name
@@ -159,9 +159,9 @@ class MicroBatch:
             trial = BatchTrial(self, began, slices, known, documents)
             tried = isolate.survive(trial, LossBook(self.ledger.book, batch), self.progress)
             if not tried.changed:
-                self._commit(tried.plan, tried.told, documents, tried.asked)
+                self._commit(tried.plan, tried.gathered, documents, tried.asked)
                 return self.ledger.get(batch)
-            self._leave_out(batch, slices, tried.told.changed)
+            self._leave_out(batch, slices, tried.gathered.changed)
         raise InputRestless("correlations", tuple(one.file.label for many in slices.values() for one in many))
 
     def _known(self) -> dict[str, Known]:
@@ -301,46 +301,49 @@ class MicroBatch:
         self.ledger.book.exclude(batch, [one.ordinal for stream, one in every if (stream, one.file) in files])
         self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
 
-    def _commit(self, plan: BatchPlan, told: Told, known: Mapping[str, KnownDocuments], asked: Planned) -> None:
-        for stream, lines in told.lines.items():
-            counts = told.streams[stream]
+    def _commit(self, plan: BatchPlan, gathered: Gathered, known: Mapping[str, KnownDocuments], asked: Planned) -> None:
+        for stream, lines in gathered.lines.items():
+            counts = gathered.streams[stream]
             if lines != counts["accepted"] + counts["quarantined"]:
                 raise LinesDoNotAddUp(stream, plan.batch, lines, counts["accepted"] + counts["quarantined"])
-        evolved = {one.name: self._evolved(one, told, index) for index, one in enumerate(plan.correlations)}
-        documents = {one.name: self._evolved_documents(plan.batch, one, told, known) for one in plan.documents}
-        views = publishing.write_views(self, plan, told)
-        queries.write_aggregates(plan, asked, told.queries)
-        told.files += [TableFile(root, file) for root, file in queries.files_of(told.queries, asked)]
+        evolved = {one.name: self._evolved(one, gathered, index) for index, one in enumerate(plan.correlations)}
+        documents = {one.name: self._evolved_documents(plan.batch, one, gathered, known) for one in plan.documents}
+        views = publishing.write_views(self, plan, gathered)
+        queries.write_aggregates(plan, asked, gathered.queries)
+        gathered.files += [TableFile(root, file) for root, file in queries.files_of(gathered.queries, asked)]
         decision = Decision(
-            files=tuple(told.files),
+            files=tuple(gathered.files),
             views=views,
-            slices=tuple(sorted(told.slices)),
-            segments=tuple(told.segments),
-            streams=figures.of_streams(plan, told),
+            slices=tuple(sorted(gathered.slices)),
+            segments=tuple(gathered.segments),
+            streams=figures.of_streams(plan, gathered),
             correlations={
-                one.name: figures.of_correlation(one, self._query(one.declared), told.of(index), evolved[one.name])
+                one.name: figures.of_correlation(one, self._query(one.declared), gathered.of(index), evolved[one.name])
                 for index, one in enumerate(plan.correlations)
             }
-            | {one.name: of_documents(one, told.of_documents(one.name), documents[one.name]) for one in plan.documents},
-            queries=queries.figures(asked, told.queries),
+            | {
+                one.name: of_documents(one, gathered.of_documents(one.name), documents[one.name])
+                for one in plan.documents
+            },
+            queries=queries.figures(asked, gathered.queries),
         )
         streams = frozenset(one.name for one in plan.declared_streams if one.flattening is None)
-        left = queries.evolve_queries(plan.batch, asked, told.queries, told.segments, self.event_clock, streams)
+        left = queries.evolve_queries(plan.batch, asked, gathered.queries, gathered.segments, self.event_clock, streams)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, self.clock(), decision, {**evolved, **documents}, self.writer.epoch, left)
         self.checkpoint("after the decision")
 
-    def _evolved(self, one: CorrelationPlan, told: Told, index: int) -> Evolved:
+    def _evolved(self, one: CorrelationPlan, gathered: Gathered, index: int) -> Evolved:
         query = self._query(one.declared)
-        return evolve(one, declaration(one.declared, query), query, told.of(index), told.segments)
+        return evolve(one, declaration(one.declared, query), query, gathered.of(index), gathered.segments)
 
     def _evolved_documents(
-        self, batch: int, one: DocumentPlan, told: Told, known: Mapping[str, KnownDocuments]
+        self, batch: int, one: DocumentPlan, gathered: Gathered, known: Mapping[str, KnownDocuments]
     ) -> EvolvedDocuments:
         declared = document_declaration(one.declared, self.catalog.stream(one.declared.stream))
         runs = known[one.name].state.runs if one.name in known else ()
-        own = told.of_documents(one.name)
-        return evolve_documents(self.places.store, batch, one, declared, own, told.segments, runs)
+        own = gathered.of_documents(one.name)
+        return evolve_documents(self.places.store, batch, one, declared, own, gathered.segments, runs)
 
     # ── 4. publish ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -23,7 +23,7 @@ from etl.streams.notes import Notes
 from etl.streams.plan import LATE, LATE_SCHEMA, QUARANTINE, RESULTS, BatchPlan, Places
 
 if TYPE_CHECKING:
-    from etl.streams.decision import Told
+    from etl.streams.decision import Gathered
     from etl.streams.microbatch import MicroBatch
 
 
@@ -94,18 +94,18 @@ def require_alike(name: str, delta: DeltaLog, wanted: pa.Schema) -> None:
         raise ResultsTaken(name, str(delta.folder(RESULTS)))
 
 
-def write_views(run: MicroBatch, plan: BatchPlan, told: Told) -> dict[str, str]:
+def write_views(run: MicroBatch, plan: BatchPlan, gathered: Gathered) -> dict[str, str]:
     """Changes of groups, merged over all tasks, as files that the decision names."""
     written = {}
     for index, one in enumerate(plan.correlations):
         grouping = compiled(one.declared, plan.declared_streams).grouping
-        parts = told.of(index).views
+        parts = gathered.of(index).views
         if grouping is None or not parts:
             continue
         groups = views.rows(grouping, aggregate.merge(grouping, parts))
         name = f"{one.name}-{plan.batch:09d}-{plan.attempt}.arrow"
         write_arrow(run.places.views / name, groups)
-        told.of(index).sums["groups"] = groups.num_rows
+        gathered.of(index).sums["groups"] = groups.num_rows
         written[one.name] = name
     return written
 

@@ -41,8 +41,8 @@ class Reading:
             reader = SliceReader(source.landing, one)
             lines = self.read_slice(one, reader)
             seen = {"ordinal": one.ordinal, "digest": reader.digest, "lines": lines, "changed": reader.changed}
-            yield wire.told("slice", {**seen, "stream": self._stream.name})
-        yield wire.told("stream", self._summary())
+            yield wire.result("slice", {**seen, "stream": self._stream.name})
+        yield wire.result("stream", self._summary())
 
     def read_slice(self, one: Slice, reader: SliceReader) -> int:
         """Take in one slice; gives its lines."""

@@ -110,10 +110,10 @@ def _replayed(run: MicroBatch, plan: CorrelationPlan, query: Query) -> Pipeline:
 def _watermarks(run: MicroBatch, plan: CorrelationPlan, query: Query, batch: int) -> dict[str, Watermark]:
     """As they were after a batch."""
     record = run.ledger.find(batch)
-    told = {} if record is None else record.decided.correlations.get(plan.name, {}).get("watermarks", {})
+    watermarks = {} if record is None else record.decided.correlations.get(plan.name, {}).get("watermarks", {})
     largest = {
         alias: microseconds_of(datetime.fromisoformat(moment)) + plan.lateness_us
-        for alias, moment in told.items()
+        for alias, moment in watermarks.items()
         if moment is not None
     }
     return {alias: Watermark(plan.lateness_us, largest.get(alias, int(FIRST))) for alias in query.sources}

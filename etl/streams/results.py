@@ -86,4 +86,6 @@ class Results:
         # A task that is repeated must not write over what the first try told.
         name = plan.part_name(f"u{self._files}-{secrets.token_hex(4)}-", self._task)
         self._kept, self._files = [], self._files + 1
-        return wire.told("results", {"correlation": self._index, "file": asdict(write_part(root, RESULTS, name, rows))})
+        return wire.result(
+            "results", {"correlation": self._index, "file": asdict(write_part(root, RESULTS, name, rows))}
+        )

@@ -234,7 +234,7 @@ def summary(record: BatchRecord | None, ledger: StreamLedger) -> dict[str, Any]:
     if record is None:
         return {"batch": None}
     moments = {name: getattr(record, name) for name in ("started_at", "decided_at", "loaded_at")}
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "batch": record.batch,
         "run_id": record.run_id,
         "state": record.state,
@@ -244,11 +244,11 @@ def summary(record: BatchRecord | None, ledger: StreamLedger) -> dict[str, Any]:
     if record.decision is None:
         slices = [one for many in ledger.slices(record.batch).values() for one in many]
         files = {(one.file.name, one.file.inode) for one in slices}
-        return {**told, "files": len(files), "bytes": sum(one.last - one.first for one in slices)}
+        return {**result, "files": len(files), "bytes": sum(one.last - one.first for one in slices)}
     decided = record.decision
-    told |= {"streams": decided.streams, "correlations": decided.correlations, "queries": decided.queries}
+    result |= {"streams": decided.streams, "correlations": decided.correlations, "queries": decided.queries}
     over_sites = of_batch(SiteLedger(ledger.connection), record.batch)
-    return told | ({"sites": over_sites} if over_sites else {})
+    return result | ({"sites": over_sites} if over_sites else {})
 
 
 def sentence(record: BatchRecord) -> str:

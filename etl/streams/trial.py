@@ -17,7 +17,7 @@ from etl.pipeline.line_choice import LineChoice
 from etl.streams import decision as decisions
 from etl.streams import publishing
 from etl.streams.adhoc.planning import Planned
-from etl.streams.decision import Told
+from etl.streams.decision import Gathered
 from etl.streams.ledger import NAME, BatchRecord, Known, KnownDocuments
 from etl.streams.plan import BatchPlan
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A plan and what its tasks told."""
+    """A plan and what its tasks reported."""
 
     plan: BatchPlan
-    told: Told
+    gathered: Gathered
     asked: Planned
 
     @property
     def changed(self) -> Collection[int]:
-        return self.told.changed
+        return self.gathered.changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def batches_in(message: Message) -> list[pa.RecordBatch]:
     return list(rows_of(message).combine_chunks().to_batches())
 
 
-def told(what: str, value: Any) -> Message:
+def result(what: str, value: Any) -> Message:
     """Something for the driver."""
     return json_message("result", value, what)
 

@@ -64,8 +64,8 @@ def act(request: Request, guest: Guest, name: str, posted: Posted) -> RedirectRe
     order = action.order(asked)
     run_id = guest.site.access.start(guest.user, order)
     log.info("a person acted", action=name, by=guest.user.name, dag=order.dag, run_id=run_id, conf=dict(order.conf))
-    told = {"dag": order.dag, "run": run_id, "action": name, "pipeline": asked.pipeline or ""}
-    query = urlencode(told | ({"query": asked.query} if asked.query else {}))
+    shown = {"dag": order.dag, "run": run_id, "action": name, "pipeline": asked.pipeline or ""}
+    query = urlencode(shown | ({"query": asked.query} if asked.query else {}))
     return RedirectResponse(f"{root(request)}started?{query}", 303, HEADERS)
 
 

@@ -27,8 +27,8 @@ _AT_A_TIME = 8
 
 
 @dataclass(slots=True)
-class ToldOfQueries:
-    """What the tasks told of all queries."""
+class GatheredQueries:
+    """What the tasks reported of all queries."""
 
     files: list[tuple[str, DataFile]] = field(default_factory=list)  # folder of the query's table
     rows: Counter[int] = field(default_factory=Counter)  # by the query's id
@@ -56,60 +56,67 @@ class ToldOfQueries:
             self.partials.setdefault(number, []).append(table)
 
 
-def write_aggregates(plan: BatchPlan, planned: Planned, told: ToldOfQueries) -> None:
+def write_aggregates(plan: BatchPlan, planned: Planned, gathered: GatheredQueries) -> None:
     """A file for every query that aggregates and has something to say."""
-    if planned.version is None or not told.partials:
+    if planned.version is None or not gathered.partials:
         return
     entries, running = {one.id: one for one in planned.version.entries.values()}, planned.version.running
 
     def write(number: int) -> Message | None:
         entry = entries[number]
-        table = aggregated(running[entry.name].query, told.partials[number])
+        table = aggregated(running[entry.name].query, gathered.partials[number])
         return None if table is None else written(plan, number, entry.folder, plan.part_name("a", 0), table)
 
     with ThreadPoolExecutor(_AT_A_TIME, "write-aggregates") as pool:  # what takes time is to wait for the disk
-        for message in pool.map(write, list(told.partials)):
+        for message in pool.map(write, list(gathered.partials)):
             if message is not None:
-                told.add(message.name, message.json())
+                gathered.add(message.name, message.json())
 
 
-def files_of(told: ToldOfQueries, planned: Planned) -> Iterator[tuple[str, DataFile]]:
+def files_of(gathered: GatheredQueries, planned: Planned) -> Iterator[tuple[str, DataFile]]:
     """The files that count: a query that failed in one task has no rows of the batch at all."""
-    failed = {f"{one.name}-{one.id}" for one in _entries(planned) if one.id in told.failed}
-    return ((f"queries/{folder}", file) for folder, file in told.files if folder not in failed)
+    failed = {f"{one.name}-{one.id}" for one in _entries(planned) if one.id in gathered.failed}
+    return ((f"queries/{folder}", file) for folder, file in gathered.files if folder not in failed)
 
 
 def evolve_queries(
-    batch: int, planned: Planned, told: ToldOfQueries, new: list[Segment], clock: EventClock, streams: frozenset[str]
+    batch: int,
+    planned: Planned,
+    gathered: GatheredQueries,
+    new: list[Segment],
+    clock: EventClock,
+    streams: frozenset[str],
 ) -> EvolvedQueries:
     """What a batch changes: event time of all streams with fields, segments in use, and who is suspended."""
     windows = {} if planned.version is None else planned.version.windows
     state = planned.state.advanced(clock, batch, [one for one in new if one.stream in streams], windows)
     names = {one.id: one.name for one in _entries(planned)}
-    decisions = [Decision(batch, "suspend", names[number], why) for number, why in told.failed.items()]
+    decisions = [Decision(batch, "suspend", names[number], why) for number, why in gathered.failed.items()]
     return EvolvedQueries(
         state,
         planned.created,
         planned.deleted,
-        {**planned.suspended, **told.failed},
+        {**planned.suspended, **gathered.failed},
         (*planned.decisions, *decisions),
     )
 
 
-def figures(planned: Planned, told: ToldOfQueries) -> dict[str, Any]:
+def figures(planned: Planned, gathered: GatheredQueries) -> dict[str, Any]:
     """What queries did in a batch: part of the decision, and what reports and commands show."""
     names = {one.id: one.name for one in _entries(planned)}
     return {
         "running": len(names),
         "created": sorted(names[number] for number in planned.created if number in names),
         "deleted": len(planned.deleted),
-        "rows": {names[number]: rows for number, rows in sorted(told.rows.items()) if number not in told.failed},
-        "late": dict(told.late),
-        "joins": told.sums["joins"],
-        "bytes": {name: told.sums[name] for name in ("tuples", "indexes", "shared")},
+        "rows": {
+            names[number]: rows for number, rows in sorted(gathered.rows.items()) if number not in gathered.failed
+        },
+        "late": dict(gathered.late),
+        "joins": gathered.sums["joins"],
+        "bytes": {name: gathered.sums[name] for name in ("tuples", "indexes", "shared")},
         "shares": planned.state.shares,
-        "seconds": round(told.seconds, 6),
-        "suspended": sorted(names.get(number, str(number)) for number in {**planned.suspended, **told.failed}),
+        "seconds": round(gathered.seconds, 6),
+        "suspended": sorted(names.get(number, str(number)) for number in {**planned.suspended, **gathered.failed}),
     }
 
 

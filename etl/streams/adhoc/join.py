@@ -68,7 +68,7 @@ def join_queries(plan: BatchPlan, task: int, messages: list[Message]) -> Iterato
         for one in run.version.last_joins.values():
             joins += run.results(one, share, results)
     yield from results.written()
-    yield wire.told("queries", {"joins": joins, "seconds": time.perf_counter() - began, **run.sizes()})
+    yield wire.result("queries", {"joins": joins, "seconds": time.perf_counter() - began, **run.sizes()})
 
 
 class _Run:

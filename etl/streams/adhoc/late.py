@@ -46,4 +46,4 @@ def announce(
         schema=LATE_SCHEMA,
     )
     file = write_part(plan.places.streams / stream.name, LATE, plan.part_name("r", reader), table)
-    yield wire.told("query_late", {"stream": stream.name, "late": n, "file": asdict(file)})
+    yield wire.result("query_late", {"stream": stream.name, "late": n, "file": asdict(file)})

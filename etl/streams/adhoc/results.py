@@ -80,8 +80,8 @@ def written(plan: BatchPlan, number: int, folder: str, part: str, rows: pa.Table
     try:
         file = write_part(plan.places.queries / folder, RESULTS, part, table)
     except (OSError, pa.ArrowException) as error:
-        return wire.told("query_failed", {"query": number, "reason": _reason(error)})
-    return wire.told("query_file", {"query": number, "folder": folder, "file": asdict(file)})
+        return wire.result("query_failed", {"query": number, "reason": _reason(error)})
+    return wire.result("query_file", {"query": number, "folder": folder, "file": asdict(file)})
 
 
 def _reason(error: Exception) -> str:

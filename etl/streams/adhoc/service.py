@@ -218,9 +218,9 @@ class Queries:
         for one in StreamLedger(registry.connection).history(RATED_BATCHES):
             if one.decision is None or record.created_batch is None or one.batch < record.created_batch:
                 continue
-            told = one.decision.queries
-            found.append({"batch": one.batch, "rows": told.get("rows", {}).get(record.name, 0),
-                          "queries": told.get("running", 0), "seconds": told.get("seconds", 0.0)})  # fmt: skip
+            figures = one.decision.queries
+            found.append({"batch": one.batch, "rows": figures.get("rows", {}).get(record.name, 0),
+                          "queries": figures.get("running", 0), "seconds": figures.get("seconds", 0.0)})  # fmt: skip
         return found
 
     def _summary(self, one: Record, rates: dict[str, dict[str, float]]) -> dict[str, Any]:

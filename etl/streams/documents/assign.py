@@ -57,7 +57,7 @@ class _Assigner:
         slots = self._one.window.slot(numbers if self._one.counted else times)
         first = self._one.first_slot
         late = np.zeros(len(slots), np.bool_) if first is None else slots < first
-        yield wire.told("assigned", self._counts(len(slots), int(late.sum())))
+        yield wire.result("assigned", self._counts(len(slots), int(late.sum())))
         if late.any():
             yield self._late(rows, np.flatnonzero(late))
         on_time = np.flatnonzero(~late)
@@ -79,7 +79,7 @@ class _Assigner:
             part = joiner_task(self._plan, self._index, task)
             yield replace(json_message("documents", addressed), part=part)
         figures = {str(slot): asdict(_figures(one, assignment, versions)) for slot, one in parts.items()}
-        yield wire.told("stored", {"correlation": self._one.name, "runs": addressed["runs"], "windows": figures})
+        yield wire.result("stored", {"correlation": self._one.name, "runs": addressed["runs"], "windows": figures})
         yield from self._values(documents, assignment)
 
     def _file(self) -> str:
@@ -109,7 +109,7 @@ class _Assigner:
         )
         root = plan.places.correlations / one.name
         file = write_part(root, LATE, plan.part_name("r", self._reader), table)
-        return wire.told("document_file", {"correlation": one.name, "file": asdict(file)})
+        return wire.result("document_file", {"correlation": one.name, "file": asdict(file)})
 
 
 def joiner_task(plan: BatchPlan, correlation: int, joiner: int) -> int:

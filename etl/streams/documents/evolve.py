@@ -1,4 +1,4 @@
-"""What a batch changes of a correlation of documents, computed by the driver from what tasks told.
+"""What a batch changes of a correlation of documents, computed by the driver from what tasks reported.
 
     1 windows       figures of open windows; those that the watermark, or the count, has passed are closed
     2 expiry        documents of closed windows: a run of state is dropped by not naming it
@@ -34,8 +34,8 @@ _NEAR_BUDGET = 0.5  # of a joiner's bytes: then documents are spread over twice 
 
 
 @dataclass(slots=True)
-class ToldOfDocuments:
-    """What the tasks told of one correlation of documents."""
+class GatheredDocuments:
+    """What the tasks reported of one correlation of documents."""
 
     documents: int = 0
     late: int = 0
@@ -55,7 +55,7 @@ class ToldOfDocuments:
         return sum(one.kept for one in self.windows.values())
 
     def add(self, what: str, value: Mapping[str, Any]) -> None:
-        """One thing that a task told."""
+        """One thing that a task reported."""
         if what == "assigned":
             self.documents += value["documents"]
             self.late += value["late"]
@@ -101,7 +101,7 @@ def evolve_documents(
     batch: int,
     plan: DocumentPlan,
     declared: Mapping[str, Any],
-    told: ToldOfDocuments,
+    gathered: GatheredDocuments,
     segments: Iterable[Segment],
     known: Iterable[StateRun],
 ) -> EvolvedDocuments:
@@ -109,13 +109,13 @@ def evolve_documents(
     before = plan.state
     latest = [one.latest for one in segments if one.stream == plan.declared.stream]
     largest = max([*latest, *([] if before.largest is None else [before.largest])], default=None)
-    state = replace(before, largest=largest, documents=before.documents + told.documents)
-    windows, closed = _windows(plan, state, told)
-    state, updates = _updated(store, batch, plan, replace(state, windows=windows), told)
-    state = _judged(plan, state, closed, told)
-    state, repartitioned = _repartitioned(store, batch, plan, state, told)
+    state = replace(before, largest=largest, documents=before.documents + gathered.documents)
+    windows, closed = _windows(plan, state, gathered)
+    state, updates = _updated(store, batch, plan, replace(state, windows=windows), gathered)
+    state = _judged(plan, state, closed, gathered)
+    state, repartitioned = _repartitioned(store, batch, plan, state, gathered)
     first = first_slot(plan.declared, state)
-    stored = [*state.stored, *told.added]
+    stored = [*state.stored, *gathered.added]
     live = [run for run in stored if first is None or run.period >= first]
     needed = {run.unit for run in live} | {state.versions[-1].period}
     versions = [run for run in state.versions if run.period in needed]
@@ -139,11 +139,11 @@ def _joiners(store: FileStore, versions: Iterable[StateRun]) -> int:
 
 
 def _windows(
-    plan: DocumentPlan, state: DocumentState, told: ToldOfDocuments
+    plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments
 ) -> tuple[dict[int, WindowFigures], dict[int, WindowFigures]]:
     """Open windows and those that this batch has closed."""
     windows = dict(plan.state.windows)
-    for slot, figures in told.windows.items():
+    for slot, figures in gathered.windows.items():
         windows[slot] = windows.get(slot, WindowFigures()).plus(figures)
     first = first_slot(plan.declared, state)
     closed = {slot: one for slot, one in windows.items() if first is not None and slot < first}
@@ -151,7 +151,7 @@ def _windows(
 
 
 def _judged(
-    plan: DocumentPlan, state: DocumentState, closed: Mapping[int, WindowFigures], told: ToldOfDocuments
+    plan: DocumentPlan, state: DocumentState, closed: Mapping[int, WindowFigures], gathered: GatheredDocuments
 ) -> DocumentState:
     """Whether the next batch's creators are to look for new partitions."""
     newest = state.versions[-1].period
@@ -163,20 +163,20 @@ def _judged(
             promise = Promise(window.documents, window.loads)
         elif window.quality.worse_than(promise.quality, plan.declared.theta):
             wanted = max(plan.declared.partitions, state.joiners)
-    busiest = max(told.bytes_of.values(), default=0)
+    busiest = max(gathered.bytes_of.values(), default=0)
     if busiest > _NEAR_BUDGET * plan.declared.budget_bytes and 2 * state.joiners <= MOST_PARTITIONS:
         wanted = 2 * state.joiners
     return replace(state, promise=promise, wanted=wanted)
 
 
 def _repartitioned(
-    store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, told: ToldOfDocuments
+    store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments
 ) -> tuple[DocumentState, bool]:
     """New partitions of the creators' groups, in force from the next batch on."""
-    if plan.creators is None or not told.groups or plan.state.wanted is None:
+    if plan.creators is None or not gathered.groups or plan.state.wanted is None:
         return state, False
     count = plan.state.wanted
-    partitions = merger.partition(merger.consolidate(told.groups), plan.creators, count)
+    partitions = merger.partition(merger.consolidate(gathered.groups), plan.creators, count)
     run = write_partitions(store, _name(plan, batch, "partitions"), state.versions[-1].period + 1, partitions)
     runs = tuple(one for one in state.runs if one != state.sightings)
     changed = replace(
@@ -191,16 +191,16 @@ def _repartitioned(
 
 
 def _updated(
-    store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, told: ToldOfDocuments
+    store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments
 ) -> tuple[DocumentState, int]:
     """The newest partitions with values that were seen often enough; sightings of the others."""
-    if not told.unseen:
+    if not gathered.unseen:
         return state, 0
     run = state.versions[-1]
     partitions = open_partitions(store, run)
     sightings = open_sightings(store, state.sightings, plan.declared.delta)
     updates = 0
-    for unseen in told.unseen:
+    for unseen in gathered.unseen:
         ready = sightings.add(np.repeat(unseen.hashes, unseen.counts))
         if len(ready):
             partitions, updates = update(partitions, unseen.beside, ready), updates + len(ready)

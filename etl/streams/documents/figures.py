@@ -5,37 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from etl.contract.documents import DocumentCorrelation
-from etl.streams.documents.evolve import EvolvedDocuments, ToldOfDocuments
+from etl.streams.documents.evolve import EvolvedDocuments, GatheredDocuments
 from etl.streams.documents.state import DocumentPlan, DocumentState, WindowFigures, watermark
 from etl.streams.moments import moment
 
-_SHOWN = 100  # windows that are told of one batch
+_SHOWN = 100  # windows that are shown of one batch
 
 
-def of_documents(plan: DocumentPlan, told: ToldOfDocuments, evolved: EvolvedDocuments) -> dict[str, Any]:
+def of_documents(plan: DocumentPlan, gathered: GatheredDocuments, evolved: EvolvedDocuments) -> dict[str, Any]:
     """What one correlation did in a batch, and how it stands after it; keys as other correlations have them."""
     source, state = plan.declared.stream, evolved.state
-    loads = sum(sum(one.loads) for one in told.windows.values())
-    windows = {**{slot: state.windows[slot] for slot in told.windows if slot in state.windows}, **evolved.closed}
+    loads = sum(sum(one.loads) for one in gathered.windows.values())
+    windows = {**{slot: state.windows[slot] for slot in gathered.windows if slot in state.windows}, **evolved.closed}
     shown = sorted(windows)[-_SHOWN:]
     return {
-        "tuples": {source: told.documents},
-        "selected": {source: told.documents},
-        "late": {source: told.late},
-        "pairs": told.found,
-        "pairs_of_steps": [told.found],
-        "rows": told.kept,
+        "tuples": {source: gathered.documents},
+        "selected": {source: gathered.documents},
+        "late": {source: gathered.late},
+        "pairs": gathered.found,
+        "pairs_of_steps": [gathered.found],
+        "rows": gathered.kept,
         "messages": loads,
-        "stored": sum(run.tuples for run in told.added),
+        "stored": sum(run.tuples for run in gathered.added),
         **dict.fromkeys(("unmatchable", "probes", "unchecked", "skipped", "candidates", "groups"), 0),
         "expired": evolved.expired,
         "state": state_sums(state),
-        "units": [_joiner(number, told) for number in range(plan.joiners)],
+        "units": [_joiner(number, gathered) for number in range(plan.joiners)],
         "watermarks": watermarks(plan.declared, state),
         "routing": [{"step": 0, "name": routing_name(state), "reason": "chosen by a sample of the documents"}],
         "scaling": [],
         "documents": {
-            "cut": told.found - told.kept,
+            "cut": gathered.found - gathered.kept,
             "updates": evolved.updates,
             "repartitioned": evolved.repartitioned,
             "repartitions": state.repartitions,
@@ -49,9 +49,14 @@ def of_documents(plan: DocumentPlan, told: ToldOfDocuments, evolved: EvolvedDocu
     }
 
 
-def _joiner(number: int, told: ToldOfDocuments) -> dict[str, Any]:
+def _joiner(number: int, gathered: GatheredDocuments) -> dict[str, Any]:
     """A joiner as a unit: what it got in this batch, and what its trees needed."""
-    held = {"tuples": told.joined[number], "bytes": told.bytes_of[number], "runs": 0, "work": told.joined[number]}
+    held = {
+        "tuples": gathered.joined[number],
+        "bytes": gathered.bytes_of[number],
+        "runs": 0,
+        "work": gathered.joined[number],
+    }
     return {"step": 0, "unit": number, "side": "left", "subgroup": 0, "draining": False, **held}
 
 

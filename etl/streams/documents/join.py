@@ -79,7 +79,7 @@ class _Task:
             held = joiner.documents(self.reader)
             for slot, joined in joiner.join():
                 results.add(held, joined.made.pairs)
-                yield wire.told("joined", self._told(number, slot, joined))
+                yield wire.result("joined", self._figures(number, slot, joined))
         yield from results.written()
 
     def _held(self, parts: dict[int, list[Assigned]], joiner: int) -> dict[int, Assigned]:
@@ -92,7 +92,7 @@ class _Task:
                 found[slot] = whole
         return found
 
-    def _told(self, joiner: int, slot: int, joined: _Joined) -> dict[str, object]:
+    def _figures(self, joiner: int, slot: int, joined: _Joined) -> dict[str, object]:
         counts = {"documents": joined.documents, "bytes": joined.bytes}
         pairs = {"found": joined.made.found, "kept": len(joined.made.pairs)}
         return {"correlation": self.one.name, "joiner": joiner, "slot": slot, **counts, **pairs}

@@ -74,4 +74,4 @@ class DocumentResults:
         # A task that is repeated must not write over what the first try told.
         name = plan.part_name(f"u{secrets.token_hex(4)}-", self._task)
         file = write_part(plan.places.correlations / self._one.name, RESULTS, name, pa.concat_tables(self._tables))
-        yield wire.told("document_file", {"correlation": self._one.name, "file": asdict(file)})
+        yield wire.result("document_file", {"correlation": self._one.name, "file": asdict(file)})

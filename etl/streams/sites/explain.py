@@ -42,7 +42,7 @@ def site_standing(declared: SiteCorrelation, ledger: SiteLedger) -> dict[str, An
 
 def explain_sites(declared: SiteCorrelation, catalog: Catalog, ledger: SiteLedger, places: Places) -> dict[str, Any]:
     """The plan as a tree per group of partitions, with expected and measured bytes per edge, beside other plans."""
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "name": declared.name,
         "kind": "sites",
         "sql": declared.sql,
@@ -53,12 +53,12 @@ def explain_sites(declared: SiteCorrelation, catalog: Catalog, ledger: SiteLedge
     }
     known = ledger.known().get(declared.name)
     if known is None:
-        return told
+        return summary
     folders = {one.name: SiteFolder(Site(one.name, one.root)) for one in catalog.sites.found}
     one = Running.of(declared, known, catalog, places, folders, ledger)
     away = [name for name in ledger.sites() if name in folders and not folders[name].is_there()]
-    told |= {"since": known.since, "published": known.since + known.published - 1, "away": away}
-    return told | (_planned(one, known) if one.executor.epochs else {})
+    summary |= {"since": known.since, "published": known.since + known.published - 1, "away": away}
+    return summary | (_planned(one, known) if one.executor.epochs else {})
 
 
 def _planned(one: Running, known: KnownOverSites) -> dict[str, Any]:

@@ -43,8 +43,8 @@ def _batches(ledger: SiteLedger, name: str, limit: int) -> list[ShippedBatch]:
         for one in once:
             edge = one["origin"], one["destination"]
             edges[edge] = edges.get(edge, 0) + one["bytes"]
-        told = row["figures"] or {}
-        cost = told.get("bytes", {})
+        figures = row["figures"] or {}
+        cost = figures.get("bytes", {})
         found.append(
             ShippedBatch(
                 correlation=name,
@@ -56,7 +56,7 @@ def _batches(ledger: SiteLedger, name: str, limit: int) -> list[ShippedBatch]:
                 expected_bytes=cost.get("expected"),
                 centralised_bytes=cost.get("centralised"),
                 optimum_bytes=cost.get("optimum without partitions"),
-                rows=told.get("rows"),
+                rows=figures.get("rows"),
                 edges=tuple((*edge, amount) for edge, amount in sorted(edges.items())),
             )
         )

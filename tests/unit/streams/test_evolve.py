@@ -13,7 +13,7 @@ from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.model import Window
 from etl.correlate.query import Query, compile_query
 from etl.settings import PROJECT
-from etl.streams.decision import Evolved, ToldOfCorrelation
+from etl.streams.decision import Evolved, GatheredCorrelation
 from etl.streams.evolve import evolve
 from etl.streams.log import Segment
 from etl.streams.plan import CorrelationPlan, CorrelationState, RoutingNote
@@ -39,41 +39,45 @@ def plan(state: CorrelationState, capacity: int = 2**30) -> CorrelationPlan:
 
 
 def after(
-    state: CorrelationState, told: ToldOfCorrelation, seconds: dict[str, int], within_s: int | None = 10, **options: int
+    state: CorrelationState,
+    gathered: GatheredCorrelation,
+    seconds: dict[str, int],
+    within_s: int | None = 10,
+    **options: int,
 ) -> Evolved:
     segments = [Segment(stream, 1, 1, 1, 0, second * SECOND) for stream, second in seconds.items()]
-    return evolve(plan(state, **options), {}, query(within_s), told, segments)
+    return evolve(plan(state, **options), {}, query(within_s), gathered, segments)
 
 
 def test_a_run_expires_by_the_watermark_of_the_other_stream_and_whole_periods_at_once() -> None:
     runs = (run(0, 0, "a", 0), run(0, 0, "b", 5), run(0, 1, "c", 20), run(2, 0, "d", 0))
     state = CorrelationState(1, (BicliqueRouter.of(2, 2),), NOTE, runs=runs)
-    told = ToldOfCorrelation()
-    assert after(state, told, {"r": 14}).removed == ()
-    assert after(state, told, {"r": 17}).removed == (), "5 is still within 10 s of the watermark 15"
-    assert after(state, told, {"r": 18}).removed == ("a", "b")
-    assert after(state, told, {"l": 100}).removed == ("d",)
-    assert after(state, told, {"r": 100, "l": 100}).expired == 4
+    gathered = GatheredCorrelation()
+    assert after(state, gathered, {"r": 14}).removed == ()
+    assert after(state, gathered, {"r": 17}).removed == (), "5 is still within 10 s of the watermark 15"
+    assert after(state, gathered, {"r": 18}).removed == ("a", "b")
+    assert after(state, gathered, {"l": 100}).removed == ("d",)
+    assert after(state, gathered, {"r": 100, "l": 100}).expired == 4
 
 
 def test_what_a_unit_merged_is_replaced_by_what_it_wrote() -> None:
     state = CorrelationState(1, (BicliqueRouter.of(2, 2),), NOTE, runs=(run(0, 0, "a", 0), run(0, 0, "b", 1)))
-    told = ToldOfCorrelation(added=[run(0, 0, "ab", 1)], removed=["a", "b"])
-    evolved = after(state, told, {"l": 1})
+    gathered = GatheredCorrelation(added=[run(0, 0, "ab", 1)], removed=["a", "b"])
+    evolved = after(state, gathered, {"l": 1})
     assert [one.name for one in evolved.state.runs] == ["ab"] == [one.name for one in evolved.added]
     assert evolved.removed == ("a", "b")
 
 
 def test_a_watermark_never_goes_back() -> None:
     state = CorrelationState(1, (BicliqueRouter.of(2, 2),), NOTE, largest={"l": 50 * SECOND})
-    assert after(state, ToldOfCorrelation(), {"l": 20}).state.largest == {"l": 50 * SECOND}
+    assert after(state, GatheredCorrelation(), {"l": 20}).state.largest == {"l": 50 * SECOND}
 
 
 def grown(state: CorrelationState, within_s: int | None) -> list[Evolved]:
     """Three rounds with the same load."""
     rounds = []
     for _ in range(3):
-        rounds.append(after(state, ToldOfCorrelation(), {}, within_s, capacity=100))
+        rounds.append(after(state, GatheredCorrelation(), {}, within_s, capacity=100))
         state = rounds[-1].state
     return rounds
 
