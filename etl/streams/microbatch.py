@@ -11,8 +11,7 @@ repeated. What a try wrote that was not decided is garbage, and maintenance remo
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -21,12 +20,9 @@ from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.adapters.losses import LossBook
 from etl.contract.correlation import Correlation
-from etl.contract.documents import DocumentCorrelation
 from etl.correlate.query import Query
-from etl.errors import TerminalError
 from etl.model import LinesDoNotAddUp, Progress
 from etl.pipeline import isolate
-from etl.pipeline.line_choice import ALL_LINES, LineChoice
 from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, no_fault
 from etl.pipeline.wire import Message, WorkerFailed
 from etl.streams import figures, publishing, settle
@@ -34,23 +30,16 @@ from etl.streams.adhoc import evolve as queries
 from etl.streams.adhoc.planning import Planned, QueryPlanner
 from etl.streams.adhoc.registry import QueryRegistry
 from etl.streams.adhoc.state import EventClock
-from etl.streams.change import (
-    declaration,
-    document_declaration,
-    refuse_change,
-    refuse_document_change,
-    refuse_kind,
-)
+from etl.streams.change import declaration, document_declaration
 from etl.streams.decision import Decision, Evolved, Gathered, TableFile
-from etl.streams.declared import Catalog, compiled, stages_of
+from etl.streams.declared import Catalog, compiled
 from etl.streams.documents.evolve import EvolvedDocuments, evolve_documents
-from etl.streams.documents.figures import of_documents, routing_name
-from etl.streams.documents.first import Planner
+from etl.streams.documents.figures import of_documents
 from etl.streams.documents.state import DocumentPlan
 from etl.streams.evolve import evolve
-from etl.streams.first_state import first_state
-from etl.streams.ledger import BatchRecord, Known, KnownDocuments, StreamLedger
-from etl.streams.plan import BatchPlan, CorrelationPlan, Places, StreamPlan, reader_of
+from etl.streams.known import known_correlations, known_documents
+from etl.streams.ledger import BatchRecord, KnownDocuments, StreamLedger
+from etl.streams.plan import BatchPlan, CorrelationPlan, Places
 from etl.streams.rebuild import rebuild_damaged
 from etl.streams.sites.ledger import SiteLedger
 from etl.streams.sites.work import SiteWork
@@ -150,7 +139,7 @@ class MicroBatch:
 
     def _decided(self, began: BatchRecord) -> BatchRecord | None:
         batch = began.batch
-        known, documents = self._known(), self._known_documents()
+        known, documents = known_correlations(self), known_documents(self)
         for _ in range(_TRIES_WHILE_INPUT_CHANGES):
             slices = self.ledger.slices(batch)
             if not any(slices.values()):
@@ -164,135 +153,19 @@ class MicroBatch:
             self._leave_out(batch, slices, tried.gathered.changed)
         raise InputRestless("correlations", tuple(one.file.label for many in slices.values() for one in many))
 
-    def _known(self) -> dict[str, Known]:
-        """Correlations that have run; refuses a batch that one of them would miss."""
-        known = self.ledger.known()
-        self._refuse_missing(known.keys())
-        for one in self.catalog.correlations:
-            if one.name in known:
-                refuse_change(known[one.name].declared, one, self._query(one))
-        for over in self.catalog.documents:
-            if over.name in known:
-                refuse_kind(over.name, "SQL", "documents")
-        for at_sites in self.catalog.over_sites:
-            if at_sites.name in known:
-                refuse_kind(at_sites.name, "SQL", "sites")
-        return known
-
-    def _refuse_missing(self, known: Iterable[str]) -> None:
-        """A correlation that no file declares misses the batch for good; a broken file may be its."""
-        missing = sorted(set(known) - self.catalog.names)
-        if missing and self.catalog.broken:
-            raise self.catalog.broken[0]
-        for name in missing:
-            self.progress(f"{name} is not declared any more: it misses this batch, so its state goes")
-
-    def _known_documents(self) -> dict[str, KnownDocuments]:
-        """The same of correlations of documents."""
-        known = self.ledger.known_documents()
-        self._refuse_missing(known.keys())
-        for one in self.catalog.documents:
-            if one.name in known:
-                refuse_document_change(known[one.name].declared, one, self.catalog.stream(one.stream))
-        for other in self.catalog.correlations:
-            if other.name in known:
-                refuse_kind(other.name, "documents", "SQL")
-        for at_sites in self.catalog.over_sites:
-            if at_sites.name in known:
-                refuse_kind(at_sites.name, "documents", "sites")
-        return known
-
-    def _query(self, declared: Correlation) -> Query:
+    def query(self, declared: Correlation) -> Query:
+        """A correlation's SQL, compiled against the declared streams."""
         return compiled(declared, self.catalog.streams)
 
-    def plan(
-        self,
-        began: BatchRecord,
-        slices: Mapping[str, list[Slice]],
-        known: Mapping[str, Known],
-        documents: Mapping[str, KnownDocuments],
-        lines: LineChoice = ALL_LINES,
-    ) -> BatchPlan:
-        """One try at a batch: what it writes has names and numbers that no other try has."""
-        size = sum(one.last - one.first for many in slices.values() for one in many)
-        tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
-        readers = max(1, min(tasks, sum(map(len, slices.values()))))
-        declared = {stream.name: stream for stream in self.catalog.streams}
-        gone = sorted(slices.keys() - declared.keys())
-        if gone:
-            raise TerminalError(
-                f"batch {began.batch} reads stream {gone[0]!r}, which no file declares any more; put it back"
-            )
-        in_order = {one.stream for one in self.catalog.documents if one.window.by == "count"}
-        return BatchPlan(
-            places=self.places,
-            batch=began.batch,
-            attempt=secrets.token_hex(4),
-            now=began.started_at,
-            streams=tuple(
-                StreamPlan(
-                    stream,
-                    tuple(slices.get(name, ())),
-                    self._segments(slices.get(name, ()), readers, name in in_order),
-                    name in in_order,
-                )
-                for name, stream in declared.items()
-            ),
-            correlations=tuple(
-                self._correlation(one, began.batch, slices, known, lines) for one in self.catalog.correlations
-            ),
-            readers=readers,
-            tasks=tasks,
-            documents=tuple(
-                self._over_documents(one, began.batch, slices.get(one.stream, ()), documents.get(one.name), lines)
-                for one in self.catalog.documents
-            ),
-            lines=lines,
-        )
+    def tasks_for(self, size_bytes: int) -> int:
+        """How many tasks input of this size is worth."""
+        return max(1, min(self.executor.slots, -(-size_bytes // _TASK_BYTES)))
 
     def queries(self, plan: BatchPlan) -> Planned:
         """The ad-hoc queries that are there now: who comes or goes does so for all tasks of this batch."""
         registry = QueryRegistry(self.ledger.connection)
         planner = QueryPlanner(registry, self.places.store, plan.declared_streams, self.event_clock)
         return planner.plan(plan.batch, plan.attempt, self.clock(), plan.tasks)
-
-    def _over_documents(
-        self,
-        one: DocumentCorrelation,
-        batch: int,
-        slices: Sequence[Slice],
-        known: KnownDocuments | None,
-        lines: LineChoice,
-    ) -> DocumentPlan:
-        stream = self.catalog.stream(one.stream)
-        planner = Planner(self.places.store, batch, lines)
-        plan = planner.plan(one, None if known is None else known.state, stream, slices)
-        if known is None:
-            self.progress(f"{one.name} begins with batch {batch}: documents are routed by {routing_name(plan.state)}")
-        return plan
-
-    def _segments(self, slices: Sequence[Slice], readers: int, in_order: bool) -> dict[int, int]:
-        """A number of its own for every segment that may be written; what is not needed is lost."""
-        reading = sorted({reader_of(one, readers, in_order) for one in slices})
-        return dict(zip(reading, self.ledger.segment_numbers(len(reading)), strict=True)) if reading else {}
-
-    def _correlation(
-        self,
-        one: Correlation,
-        batch: int,
-        slices: Mapping[str, list[Slice]],
-        known: Mapping[str, Known],
-        lines: LineChoice,
-    ) -> CorrelationPlan:
-        query = self._query(one)
-        if one.name in known:
-            state = known[one.name].state
-        else:
-            state = first_state(one, query, self.catalog, slices, batch, lines)
-            self.progress(
-                f"{one.name} begins with batch {batch}: {', '.join(note.name for note in state.routing)} routing"
-            )
-        return CorrelationPlan(one, state, stages_of(query))
 
     def _leave_out(self, batch: int, slices: Mapping[str, list[Slice]], changed: set[int]) -> None:
         """Files that changed while they were read belong to the next batch, with all of their slices."""
@@ -318,7 +191,7 @@ class MicroBatch:
             segments=tuple(gathered.segments),
             streams=figures.of_streams(plan, gathered),
             correlations={
-                one.name: figures.of_correlation(one, self._query(one.declared), gathered.of(index), evolved[one.name])
+                one.name: figures.of_correlation(one, self.query(one.declared), gathered.of(index), evolved[one.name])
                 for index, one in enumerate(plan.correlations)
             }
             | {
@@ -334,7 +207,7 @@ class MicroBatch:
         self.checkpoint("after the decision")
 
     def _evolved(self, one: CorrelationPlan, gathered: Gathered, index: int) -> Evolved:
-        query = self._query(one.declared)
+        query = self.query(one.declared)
         return evolve(one, declaration(one.declared, query), query, gathered.of(index), gathered.segments)
 
     def _evolved_documents(

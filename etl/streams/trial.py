@@ -20,6 +20,7 @@ from etl.streams.adhoc.planning import Planned
 from etl.streams.decision import Gathered
 from etl.streams.ledger import NAME, BatchRecord, Known, KnownDocuments
 from etl.streams.plan import BatchPlan
+from etl.streams.planning import plan_batch
 
 if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch
@@ -70,7 +71,7 @@ class BatchTrial:
             stream: [one for one in many if only is None or one.ordinal in only]
             for stream, many in self.by_stream.items()
         }
-        plan = self.of.plan(self.began, slices, self.known, self.documents, lines)
+        plan = plan_batch(self.of, self.began, slices, self.known, self.documents, lines)
         asked = self.of.queries(plan)
         plan = replace(plan, queries=asked.in_batch(self.of.event_clock))
         publishing.prepare(self.of, plan)
