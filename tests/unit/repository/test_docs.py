@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,15 @@ def targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(), flags=re.MULTILINE))
 
 
+@cache
+def commands() -> Any:
+    """Typer's commands, which look like click's, whichever click it uses; building them takes a moment."""
+    return typer.main.get_command(app)
+
+
 def refusal(call: str) -> str | None:
     """Why the command would refuse this call; None when it knows every word and option of it."""
-    command: Any = typer.main.get_command(app)  # typer's commands look like click's, whichever click it uses
+    command = commands()
     for word in shlex.split(call):
         options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
         if word.startswith("-"):
