@@ -17,13 +17,13 @@ CANDIDATE, DUPLICATE, CONFLICT = 0, 1, 2
 CONFLICTING_PAYLOAD = "conflicting_payload"
 
 
-def judge(keys: Keys, payload: I64, taken: npt.NDArray[np.bool_], taken_by: I64) -> npt.NDArray[np.int8]:
-    """The verdict on clean rows in their order of arrival; `taken_by` is the payload that holds a taken key."""
+def classify(keys: Keys, payload: I64, taken: npt.NDArray[np.bool_], taken_by: I64) -> npt.NDArray[np.int8]:
+    """What clean rows are, in their order of arrival; `taken_by` is the payload that holds a taken key."""
     groups = distinct(keys)
     claim = np.where(taken, taken_by, payload[groups.first[groups.codes]])
     is_first = np.zeros(len(payload), bool)
     is_first[groups.first] = True
-    verdict = np.full(len(payload), DUPLICATE, np.int8)
-    verdict[is_first & ~taken] = CANDIDATE
-    verdict[payload != claim] = CONFLICT
-    return verdict
+    kind = np.full(len(payload), DUPLICATE, np.int8)
+    kind[is_first & ~taken] = CANDIDATE
+    kind[payload != claim] = CONFLICT
+    return kind

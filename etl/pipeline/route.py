@@ -111,12 +111,12 @@ class _Router:
         lo, hi = (rows[name].to_numpy() for name in (wire.KEY_LO, wire.KEY_HI))
         # 2. Claims and duplicates.
         found = process_state().claims(self._plan.places.claims, self._plan.claims).find(lo, hi)
-        verdict = self._verdicts(rows, refused, waited, found)
-        conflict = verdict == dedupe.CONFLICT
+        kind = self._kinds(rows, refused, waited, found)
+        conflict = kind == dedupe.CONFLICT
         open_ = np.isin(found.state, (claim.WAITING, claim.UNKNOWN))
         still_waiting = waited & open_ & (found.batch == self._began_waiting(rows))
-        candidate = np.where(waited, still_waiting, verdict == dedupe.CANDIDATE)
-        self._sums["duplicates"] = int(np.count_nonzero(verdict == dedupe.DUPLICATE))
+        candidate = np.where(waited, still_waiting, kind == dedupe.CANDIDATE)
+        self._sums["duplicates"] = int(np.count_nonzero(kind == dedupe.DUPLICATE))
         # 3. Master data, then the route of every candidate.
         enriched = enrich(rows.filter(pa.array(candidate)))
         self._count_joins(enriched)
@@ -140,14 +140,14 @@ class _Router:
         began: I64 = pc.fill_null(batches, 0).to_numpy()
         return began
 
-    def _verdicts(self, rows: pa.Table, refused: Flags, waited: Flags, found: Claims) -> npt.NDArray[np.int8]:
-        """A verdict for rows that are new and clean; -1 for all others."""
-        verdict = np.full(rows.num_rows, -1, np.int8)
+    def _kinds(self, rows: pa.Table, refused: Flags, waited: Flags, found: Claims) -> npt.NDArray[np.int8]:
+        """Candidate, duplicate or conflict, for rows that are new and clean; -1 for all others."""
+        kind = np.full(rows.num_rows, -1, np.int8)
         new = np.flatnonzero(~refused & ~waited)
         keys = Keys(found.lo[new], found.hi[new], None, pa.int64())
         payload = rows[wire.PAYLOAD].to_numpy()
-        verdict[new] = dedupe.judge(keys, payload[new], found.state[new] != claim.FREE, found.payload[new])
-        return verdict
+        kind[new] = dedupe.classify(keys, payload[new], found.state[new] != claim.FREE, found.payload[new])
+        return kind
 
     def _settle(self, enriched: Enriched) -> tuple[pa.Table, list[tuple[pa.Table, pa.Array]]]:
         """Accepted rows with their measures, and refused ones with reasons; the backlog is written on the way."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etl.columnar.keys import encode
-from etl.ingest.dedupe import CANDIDATE, CONFLICT, DUPLICATE, judge
+from etl.ingest.dedupe import CANDIDATE, CONFLICT, DUPLICATE, classify
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=30)
 taken = st.dictionaries(st.integers(0, 4), st.integers(0, 2))
@@ -19,7 +19,7 @@ def verdicts(events: list[tuple[int, int]], held: dict[int, int]) -> list[int]:
     payload = np.array([payload for _, payload in events], np.int64)
     is_taken = np.array([key in held for key, _ in events], bool)
     by = np.array([held.get(key, 0) for key, _ in events], np.int64)
-    return judge(keys, payload, is_taken, by).tolist()
+    return classify(keys, payload, is_taken, by).tolist()
 
 
 @given(rows, taken)
