@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from contextlib import suppress
 from itertools import product
@@ -16,10 +12,10 @@ from typing import Any
 import pytest
 
 from etl.pipeline.wire import WorkerFailed
-from etl.settings import PROJECT
 from etl.streams.files import FileDamaged
 from etl.streams.in_process import InProcess
 from tests.support.correlate_histories import at
+from tests.support.killed_driver import run_and_die
 from tests.support.pairs_site import check, land, make
 from tests.support.stream_site import Ended, StreamSite
 
@@ -183,24 +179,6 @@ def test_tables_that_are_older_than_the_ledger_get_their_batches_again(tmp_path:
     check(site, 3)
 
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from etl.streams.files import FileDamaged
-from etl.streams.in_process import InProcess
-from tests.support.stream_site import StreamSite
-
-if __name__ == "__main__":
-    home, dsn, checkpoint = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-
-    def reached(name):
-        if name == checkpoint:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    StreamSite.under(home, dsn, InProcess()).watching(reached).run()
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "checkpoint", ["before the decision", "after the decision", "after results of correlations/pairs is published"]
@@ -212,11 +190,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_and_every_pair_is_there_
     land(site, 0)
     site.run()
     land(site, 1)
-    script = tmp_path / "killed.py"
-    script.write_text(_KILLED)
-    command = [sys.executable, str(script), str(tmp_path), database, checkpoint]
-    done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, timeout=120)
-    assert done.returncode == -signal.SIGKILL
+    run_and_die(tmp_path, database, checkpoint)
     site.restarted()
     land(site, 2)
     while site.run()["batch"] is not None:

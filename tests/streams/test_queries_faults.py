@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -20,11 +16,11 @@ from hypothesis import strategies as st
 
 from etl.adapters import postgres
 from etl.correlate.adhoc.query.model import Query
-from etl.settings import PROJECT
 from etl.streams import microbatch
 from etl.streams.in_process import InProcess
 from tests.support.backups import Backups
 from tests.support.correlate_histories import at
+from tests.support.killed_driver import run_and_die
 from tests.support.query_site import QuerySite, rows_in
 from tests.support.stream_site import Ended
 
@@ -203,23 +199,6 @@ def test_clocks_far_apart_do_not_hold_state_for_ever(tmp_path: Path, database: s
     assert dt.timedelta(seconds=site.under_it.settings.query_retention_s) == dt.timedelta(hours=1)
 
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from etl.streams.in_process import InProcess
-from tests.support.stream_site import StreamSite
-
-if __name__ == "__main__":
-    home, dsn, checkpoint = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-
-    def reached(name):
-        if name == checkpoint:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    StreamSite.under(home, dsn, InProcess()).watching(reached).run()
-"""
-
-
 @pytest.mark.parametrize(
     "checkpoint", ["before the decision", "after the decision", "after results of queries/pairs-1 is published"]
 )
@@ -234,11 +213,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_and_every_row_is_there_o
             rows = [{"id": 100 * batch + first + i, "k": i % 3, "x": i, "t": at(9 * batch + i)} for i in range(5)]
             site.land(stream, rows)
         if batch == 1:
-            script = tmp_path / "killed.py"
-            script.write_text(_KILLED)
-            command = [sys.executable, str(script), str(tmp_path), database, checkpoint]
-            done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, timeout=300)
-            assert done.returncode == -signal.SIGKILL
+            run_and_die(tmp_path, database, checkpoint)
             site.restarted()
         while site.run()["batch"] is not None:
             pass

@@ -25,19 +25,6 @@ def stream(*fields: Field, form: Format = "jsonl", delimiter: str = ",") -> Stre
     return Stream(Source(Path("landing"), form, delimiter), fields, (fields[0].name,))
 
 
-def order(order_id: int | None, **changes: Any) -> dict[str, Any]:
-    """A good order, with changes."""
-    good = {
-        "order_id": order_id,
-        "customer_id": 1,
-        "product_id": 1,
-        "quantity": 2,
-        "unit_price": 9.99,
-        "ordered_at": "2026-11-01T10:00:00.000Z",
-    }
-    return {**good, **changes}
-
-
 def parsed(text: bytes, *fields: Field) -> Events:
     """The events of JSON lines."""
     return parse_events(lines.split(text, 1), stream(*(fields or ORDER)))

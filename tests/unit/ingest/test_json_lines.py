@@ -12,7 +12,8 @@ import pytest
 from etl.contract.model import Field
 from etl.contract.types import arrow_type
 from etl.ingest.events import EXTRA, reason_names
-from tests.support.event_lines import ORDER, one, order, parsed
+from tests.support.event_lines import ORDER, one, parsed
+from tests.support.site import order
 
 DIRT: list[tuple[dict[str, Any] | bytes, list[str]]] = [
     (order(1), []),
