@@ -38,24 +38,29 @@ _SLOW = tuple(
         "contract",
         "dags",
         "faults",
-        "page/test_scale.py",
+        "page",
         "pipeline",
         "property/correlate",
         "property/masters",
         "streams",
         "unit/adapters/test_audit_suite.py",
         "unit/adapters/test_great_expectations.py",
+        "unit/adapters/test_loading_great_expectations.py",
         "unit/bench",
         "unit/cli/test_master.py",
+        "unit/cli/test_pipeline.py",
         "unit/correlate/adhoc/test_adhoc_optimizer.py",
+        "unit/correlate/biclique/test_dense_histories.py",
         "unit/correlate/multiway/test_multiway_executor.py",
         "unit/enrich/front_stage/test_policy.py",
         "unit/enrich/planning/test_cost.py",
+        "unit/masters/delta",
+        "unit/masters/test_direct_readers.py",
         "unit/masters/test_joins_while_masters_change.py",
         "unit/masters/test_maintenance.py",
     )
 )
-"""Where tests run whole batches, many stores or many histories: `make test-fast` leaves them out."""
+"""Where tests run whole batches, processes, many stores or many histories: `make test-fast` leaves them out."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from etl.settings import PROJECT
 RUNTIME, DEV = PROJECT / "requirements" / "runtime.in", PROJECT / "requirements" / "dev.in"
 OWN = {"etl", "warehouse", "tests", "bench", "dags"}
 TREES = [("etl", RUNTIME), ("warehouse", RUNTIME), ("dags", RUNTIME), ("tests", DEV), ("bench", DEV)]
+distributions = cache(packages_distributions)
 
 
 def declared(path: Path) -> set[str]:
@@ -39,7 +41,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def undeclared(names: set[str], allowed: set[str]) -> set[str]:
-    owners = packages_distributions()
+    owners = distributions()
     foreign = names - OWN - set(sys.stdlib_module_names)
     return {name for name in foreign if not {canonicalize_name(one) for one in owners.get(name, [name])} & allowed}
 
