@@ -142,18 +142,31 @@ def fix_slices(
     for file in files:
         if total >= limits.batch_bytes or taken >= limits.files:
             break
-        divided = format_of(file.name, format)
         try:
-            first, last = _unread(folder, file, consumed.get(file.name), divided, now)
-        except FileNotFoundError:
+            parts = _parts(folder, file, consumed.get(file.name), format_of(file.name, format), now, limits, total)
+        except FileNotFoundError:  # taken away, or put away, since it was listed
             continue
-        if first >= last:
-            continue
-        last = last if divided == "parquet" else _cut(folder, file, first, last, limits.batch_bytes - total)
-        for start, end in _split(folder, file, first, last, divided, limits.slice_bytes):
-            slices.append(Slice(len(slices), file, start, end))
-        total, taken = total + last - first, taken + 1
+        slices += [Slice(len(slices) + number, file, *part) for number, part in enumerate(parts)]
+        total, taken = total + sum(last - first for first, last in parts), taken + bool(parts)
     return tuple(slices)
+
+
+def _parts(
+    folder: Path,
+    file: LandedFile,
+    before: Consumed | None,
+    format: Format,
+    now: datetime,
+    limits: Limits,
+    total: int,
+) -> list[tuple[int, int]]:
+    """What a batch of `total` bytes so far reads of a file: ranges of whole lines."""
+    first, last = _unread(folder, file, before, format, now)
+    if first >= last:
+        return []
+    if format != "parquet":
+        last = _cut(folder, file, first, last, limits.batch_bytes - total)
+    return list(_split(folder, file, first, last, format, limits.slice_bytes))
 
 
 def _unread(folder: Path, file: LandedFile, before: Consumed | None, format: Format, now: datetime) -> tuple[int, int]:
@@ -260,8 +273,12 @@ class SliceReader:
 
     def header(self) -> bytes:
         """The file's first line, for formats that name their columns there."""
-        with _Opened(self._folder, self._slice.file.name) as descriptor:
-            return os.pread(descriptor, 65_536, 0).split(b"\n", 1)[0]
+        try:
+            with _Opened(self._folder, self._slice.file.name) as descriptor:
+                return os.pread(descriptor, 65_536, 0).split(b"\n", 1)[0]
+        except FileNotFoundError:
+            self.changed = True
+            return b""
 
     def blocks(self) -> Iterator[bytes]:
         """The slice's bytes, in order."""

@@ -171,6 +171,25 @@ def test_a_file_that_vanishes_before_it_is_looked_at_is_no_part_of_the_batch(tmp
     assert [one.file.name for one in slices] == [b"b.jsonl"]
 
 
+@pytest.mark.parametrize("limits", [Limits(batch_bytes=1), Limits(slice_bytes=1)])
+def test_a_file_put_away_after_it_was_listed_is_no_part_of_the_batch(tmp_path: Path, limits: Limits) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        put(tmp_path / name, b"one\ntwo\n", SETTLE)  # quiet: nothing but its division needs to be looked up
+    files = landing.scan(tmp_path, "jsonl")
+    (tmp_path / "a.jsonl").rename(tmp_path / "archived")
+    slices = landing.fix_slices(tmp_path, files, {}, "jsonl", NOW, limits)
+    assert {one.file.name for one in slices} == {b"b.jsonl"}
+    assert [one.ordinal for one in slices] == list(range(len(slices)))
+
+
+def test_a_header_that_is_gone_leaves_its_slice_out(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (slice,) = fix(tmp_path)
+    (tmp_path / "a.jsonl").unlink()
+    reader = SliceReader(tmp_path, slice)
+    assert (reader.header(), reader.changed) == (b"", True)
+
+
 # ── reading ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
