@@ -2,8 +2,9 @@
 
 describe ─▶ question ─▶ act        one run per batch, started by the pipeline whose batch it is
 
-`question` waits as long as it takes. `act` writes the answer down; the pipeline's next run publishes the batch, or puts
-what it accepted into quarantine. `frontstage held` does the same by command.
+`question` waits as long as it takes, and ends by itself when the batch is decided elsewhere. `act` writes the answer
+down; the pipeline's next run publishes the batch, or puts what it accepted into quarantine. `frontstage held` does the
+same by command.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, dag, get_current_context, task
 
 from etl.airflow.held import DAG_ID, REJECT, RELEASE
+from etl.airflow.held_question import HeldQuestion
 
 RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=20), "owner": "frontstage"}  # outlasts a batch under way
 FORM: dict[str, Any] = {
@@ -56,8 +57,10 @@ def act(response: dict[str, Any]) -> dict[str, Any]:
 )
 def held() -> None:
     described = describe()
-    question = HITLOperator(
+    question = HeldQuestion(
         task_id="question",
+        pipeline="{{ params.pipeline }}",
+        batch="{{ params.batch }}",
         subject="Batch {{ params.batch }} of {{ params.pipeline }} failed its audit",
         body="{{ ti.xcom_pull(task_ids='describe') }}",
         options=[RELEASE, REJECT],

@@ -121,13 +121,11 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
         @task(trigger_rule="none_skipped")
         def report(loaded: dict[str, Any] | None) -> dict[str, Any]:
             """Write the run report, also of a batch that is held; such a run has failed."""
+            from etl.pipeline.outcome import unsettled
+
             result = run_step("report", name, None if loaded is None else loaded["batch"])
-            if result["batch"] is None:
-                raise AirflowFailException("no batch was decided; the log of micro_batch says why")
-            if result["state"] != "loaded":
-                raise AirflowFailException(f"batch {result['batch']} is {result['state']}; see {result['report']}")
-            if result["held"]:
-                raise AirflowFailException(f"batch {result['batch']}: {result['held']} events wait for a decision")
+            if wrong := unsettled(result):
+                raise AirflowFailException(wrong)
             return result
 
         loaded = link(micro_batch(), PageLink, ReportLink, DataDocsLink)

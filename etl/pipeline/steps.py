@@ -203,6 +203,7 @@ def summary(record: BatchRecord) -> dict[str, Any]:
         counts = record.counts.as_json()
         told |= {name: value for name, value in counts.items() if name != "joins"}
         told["master_versions"] = dict(record.master_versions)
+        told["verdict"] = None if record.verdict is None else record.verdict["word"]
     return told
 
 

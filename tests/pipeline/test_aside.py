@@ -9,6 +9,7 @@ from etl.errors import AuditFailed
 from etl.pipeline.arrival import Arrival
 from etl.pipeline.aside import EventsNotFound
 from etl.pipeline.event_trace import Tracer
+from etl.pipeline.outcome import unsettled
 from etl.pipeline.prepare import Preparer
 from tests.support.backups import Backup
 from tests.support.desk import says
@@ -40,6 +41,7 @@ def test_later_batches_go_on_while_accepted_events_of_a_held_one_wait_aside(site
     strict = held_batch(site)
     record = strict.record(1)
     assert (record.state, record.aside, record.counts.held, record.counts.accepted) == ("loaded", 2, 2, 0)
+    assert unsettled(strict.steps.report("orders", 1, quiet)) == "batch 1: 2 events wait for a decision"
     assert places(strict) == (0, 1, 1, 2)
     strict.land("b.jsonl", order(4, quantity=1))
     assert strict.run() == 2, "nothing waits for batch 1"
@@ -105,9 +107,12 @@ def test_rejecting_a_batch_that_holds_the_line_lets_it_and_the_next_ones_go_on(s
         strict.run()
     strict.land("b.jsonl", order(2, quantity=1))
     assert not due(strict)
+    assert unsettled(strict.steps.report("orders", 1, quiet)) is not None, "somebody has to decide"
     says(strict, 1, "rejected")
     assert due(strict)
-    assert [strict.run(), strict.run()] == [1, 2]
+    assert strict.run() == 1
+    assert unsettled(strict.steps.report("orders", 1, quiet)) is None, "somebody has decided: this run is done"
+    assert strict.run() == 2
     assert places(strict) == (1, 2, 0, 0)
 
 
