@@ -12,7 +12,7 @@ import typer
 from etl import settings as configuration
 from etl.cli.console import Console, printable
 from etl.cli.database import existing_database, migrated_database
-from etl.cli.options import Json
+from etl.cli.options import Json, print_json
 from etl.errors import TerminalError
 from etl.settings import Settings
 
@@ -26,6 +26,7 @@ Name = Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="A pipeli
 def run(
     pipeline: Name = None,
     release: Annotated[int | None, typer.Option(min=1, help="Let this held batch pass, such as 12.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Run one micro-batch now, without Airflow."""
     from etl.spark.runner.client import step_runner
@@ -34,21 +35,24 @@ def run(
     name = chosen(own, pipeline)
     run_id = f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     with (
-        Console() as console,
+        Console(stderr=as_json) as console,
         migrated_database(own) as dsn,
         step_runner(own, lambda: dsn, console.say) as run_step,
     ):
         console.doing("ingest")
         result = run_step("ingest", name, run_id, release=release, progress=console.say)
-        if result["batch"] is None:
-            return
-        try:
-            console.doing("audit")
-            run_step("audit", name, run_id, batch=result["batch"], progress=console.say)
-            console.doing("publish")
-            run_step("publish", name, run_id, batch=result["batch"], progress=console.say)
-        finally:
-            run_step("report", name, run_id, batch=result["batch"], progress=console.say)
+        if result["batch"] is not None:
+            try:
+                console.doing("audit")
+                run_step("audit", name, run_id, batch=result["batch"], progress=console.say)
+                console.doing("publish")
+                run_step("publish", name, run_id, batch=result["batch"], progress=console.say)
+            finally:
+                result = run_step("report", name, run_id, batch=result["batch"], progress=console.say)
+                if as_json:  # also of a batch that is held
+                    print_json(result)
+        elif as_json:
+            print_json(result)
 
 
 def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, help="Batches to list.")] = 10) -> None:

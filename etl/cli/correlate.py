@@ -13,7 +13,7 @@ from etl.cli.console import Console
 from etl.cli.correlate_text import plan_lines
 from etl.cli.database import existing_database, migrated_database
 from etl.cli.documents_text import document_plan_lines
-from etl.cli.options import Json
+from etl.cli.options import Json, print_json
 from etl.cli.sites_text import site_plan_lines
 from etl.errors import TerminalError
 
@@ -29,19 +29,21 @@ app = typer.Typer(help="Join streams with streams: run, look, explain.", no_args
 
 
 @app.command("run")
-def run() -> None:
+def run(as_json: Json = False) -> None:
     """Run one micro-batch of all correlations now, without Airflow."""
     from etl.report.correlations.folder import write
     from etl.spark.runner.client import run_correlations
 
     own = configuration.load()
     run_id = f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    with Console() as console, migrated_database(own) as dsn:
+    with Console(stderr=as_json) as console, migrated_database(own) as dsn:
         console.doing("micro-batch")
         result = run_correlations(own, lambda: dsn, "micro_batch", run_id, progress=console.say)
         if result["batch"] is not None:
             written = write(result, own.reports / "correlations", own.reports_kept)
             console.say(f"report     {written.html}")
+    if as_json:
+        print_json(result)
 
 
 @app.command("status")
@@ -143,17 +145,21 @@ def list_declared(as_json: Json = False) -> None:
 
 
 @app.command("check")
-def check() -> None:
+def check(as_json: Json = False) -> None:
     """Check the files of streams and correlations; every mistake with its file and line."""
     from etl.streams.declared import catalog, unreachable_sites
 
     found = catalog(configuration.load())
     errors = (*found.errors, *unreachable_sites(found.sites))
-    for error in errors:
+    if as_json:
+        counts = {"streams": len(found.streams), "correlations": len(found.names)}
+        print_json({**counts, "errors": [str(error) for error in errors]})
+    for error in () if as_json else errors:
         typer.echo(str(error))
     if errors:
         raise typer.Exit(1)
-    typer.echo(f"{len(found.streams)} streams and {len(found.names)} correlations can be used")
+    if not as_json:
+        typer.echo(f"{len(found.streams)} streams and {len(found.names)} correlations can be used")
 
 
 @app.command("report")
@@ -178,13 +184,16 @@ def report(
 def reset(
     correlation: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Let a correlation start anew: its state is forgotten, its tables stay."""
     own = configuration.load()
-    if not yes and not typer.confirm(f"forget what {correlation} holds of its streams?"):
+    if not yes and not typer.confirm(f"forget what {correlation} holds of its streams?", err=True):
         raise TerminalError(f"{correlation} stays as it is")
-    with Console() as console, existing_database(own) as dsn:
+    with Console(stderr=as_json) as console, existing_database(own) as dsn:
         _steps(own, dsn).reset(correlation, console.say)
+    if as_json:
+        print_json({"correlation": correlation, "reset": True})
 
 
 def _steps(own: Settings, dsn: str) -> CorrelationSteps:

@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from etl import settings as configuration
 from etl.cli.console import Console
 from etl.cli.database import migrated_database
-from etl.cli.options import Json
+from etl.cli.options import Json, print_json
 from etl.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,48 +28,62 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Ma
 
 
 @app.command()
-def publish(names: Names = None) -> None:
+def publish(names: Names = None, as_json: Json = False) -> None:
     """Read masters whole and publish them as a new version; batches go on with the old one meanwhile."""
     from etl.masters import maintenance
 
     own, masters = _wanted(names)
-    with Console() as console, source_database(own) as dsn:
+    done: list[dict[str, Any]] = []
+    with Console(stderr=as_json) as console, source_database(own) as dsn:
         for master in masters:
             console.doing(f"publishing {master.name}")
             result = maintenance.publish(own, dsn, master, _Progress(console, master.name))
             console.say(result.sentence)
+            done.append(result.as_json())
+    if as_json:
+        print_json(done)
 
 
 @app.command()
-def refresh(names: Names = None) -> None:
+def refresh(names: Names = None, as_json: Json = False) -> None:
     """Bring masters up to what is committed now; publishes whole the first time and when it must."""
     from etl.masters import maintenance
 
     own, masters = _wanted(names)
-    with Console() as console, source_database(own) as dsn:
+    done: list[dict[str, Any]] = []
+    with Console(stderr=as_json) as console, source_database(own) as dsn:
         for master in masters:
             console.doing(f"refreshing {master.name}")
             result = maintenance.refresh(own, dsn, master, console.say, _Progress(console, master.name))
             console.say(result.sentence)
+            done.append(result.as_json())
+    if as_json:
+        print_json(done)
 
 
 @app.command()
 def compact(
     names: Names = None,
     force: Annotated[bool, typer.Option("--force", help="Also when few rows have changed.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Fold what changed into a new base when that is due, then remove versions nobody needs."""
     from etl.masters import maintenance
     from etl.masters.pages.errors import NothingPublished
 
     own, masters = _wanted(names)
-    with Console() as console:
+    done: list[dict[str, Any]] = []
+    with Console(stderr=as_json) as console:
         for master in masters:
             console.doing(f"compacting {master.name}")
             try:
-                console.say(maintenance.compact_and_collect(own, master, datetime.now(UTC), force=force).sentence)
+                result = maintenance.compact_and_collect(own, master, datetime.now(UTC), force=force)
+                console.say(result.sentence)
+                done.append(result.as_json())
             except NothingPublished:
                 console.say(f"{master.name}: nothing is published yet, so there is nothing to compact")
+    if as_json:
+        print_json(done)
 
 
 @app.command()

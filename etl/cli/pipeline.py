@@ -12,7 +12,7 @@ import typer
 
 from etl import settings as configuration
 from etl.cli.console import Console, print_error
-from etl.cli.options import Json
+from etl.cli.options import Json, print_json
 from etl.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ _EXIT_WRONG = 78
 def check(
     files: Files = None,
     masters: Annotated[bool, typer.Option("--masters", help="Also compare with the masters' own columns.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what is wrong with pipeline files, one sentence each; exit code 78 when anything is."""
     from etl.contract.load import conflicts, examine
 
     own = configuration.load()
     good: list[Pipeline] = []
+    found: list[dict[str, Any]] = []
     paths = files or sorted(own.pipelines.glob("*.toml"))
     for path in paths:
         pipeline, errors = examine(path, own.var)
@@ -45,11 +47,15 @@ def check(
             errors = conflicts(pipeline, [] if files else good)
         if pipeline is not None and masters and not errors:
             errors = _against_masters(own, pipeline)
-        for error in errors:
+        found.append({"file": str(path), "good": not errors, "errors": [str(error) for error in errors]})
+        for error in () if as_json else errors:
             print_error(str(error))
         if pipeline is not None and not errors:
             good.append(pipeline)
-            typer.echo(f"{path.name} is good")
+            if not as_json:
+                typer.echo(f"{path.name} is good")
+    if as_json:
+        print_json(found)
     if len(good) < len(paths):
         raise typer.Exit(_EXIT_WRONG)
 
@@ -105,6 +111,7 @@ def new(
     output: Annotated[
         Path | None, typer.Option(help="File to write; NAME.toml among the pipelines when left out.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write a first pipeline file from a sample of events and real tables; it passes `check` as it is."""
     from etl.contract.draft import DraftRefused, draft
@@ -124,6 +131,9 @@ def new(
     except BaseException:
         target.unlink()
         raise
+    if as_json:
+        print_json({"pipeline": name, "file": str(target)})
+        return
     typer.echo(f"{target} is written; read it, then run `frontstage pipeline check {target}`")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from etl import settings as configuration
 if TYPE_CHECKING:
     from etl.cli.console import Console
 
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
 
 app = typer.Typer(help="Make master data and orders to work on.", no_args_is_help=True)
@@ -24,6 +26,7 @@ def generate_master_data(
     customers: Annotated[int, typer.Option(min=1)] = 100_000,
     products: Annotated[int, typer.Option(min=1)] = 20_000,
     seed: Seed = 1,
+    as_json: Json = False,
 ) -> None:
     """Write customers and products into Postgres; rows that exist are brought back to their first state."""
     from etl.adapters import postgres
@@ -32,12 +35,13 @@ def generate_master_data(
     from etl.samples import generate_master
 
     own = configuration.load()
-    with Console() as console, migrated_database(own) as dsn, postgres.connect(dsn) as connection:
+    with Console(stderr=as_json) as console, migrated_database(own) as dsn, postgres.connect(dsn) as connection:
         generate_master(
             connection, seed, customers, products,
             lambda what, done, total: console.doing(f"{done:,} of {total:,} {what}"),
         )  # fmt: skip
         console.say(f"{customers:,} customers and {products:,} products are in Postgres")
+    _print_json({"customers": customers, "products": products}, wanted=as_json)
 
 
 @app.command("orders")
@@ -61,6 +65,7 @@ def generate_order_files(
         typer.Option(help="Time of the first order (UTC). With it the same seed gives the same files."),
     ] = None,
     landing: Annotated[Path | None, typer.Option(help="Folder to write to; the landing folder when left out.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Write order files that appear whole in the landing folder."""
     from etl.cli.console import Console
@@ -77,11 +82,11 @@ def generate_order_files(
     config = config if start is not None else config.fresh(now)
     first = now if start is None else start.replace(tzinfo=UTC)
     folder = landing_of(configuration.load()) if landing is None else landing
-    with Console() as console:
+    with Console(stderr=as_json) as console:
         tallies = generate_orders(folder, config, waves, count, lines_per_file, first)
-        console.say(
-            f"{sum(t.lines for t in tallies):,} lines in {sum(t.files for t in tallies)} files landed in {folder}"
-        )
+        lines, files = sum(one.lines for one in tallies), sum(one.files for one in tallies)
+        console.say(f"{lines:,} lines in {files} files landed in {folder}")
+    _print_json({"lines": lines, "files": files, "landing": str(folder)}, wanted=as_json)
 
 
 @app.command("live")
@@ -108,6 +113,7 @@ def generate_streams(
     waves: Annotated[int, typer.Option(min=1, max=1000)] = 6,
     seed: Seed = 1,
     every: Annotated[float, typer.Option(min=0, help="Seconds between waves.")] = 0.0,
+    as_json: Json = False,
 ) -> None:
     """Let orders, payments and shipments land for the example correlations, a wave per twenty minutes of their time."""
     from etl.cli.console import Console
@@ -117,11 +123,14 @@ def generate_streams(
     own, stop = configuration.load(), threading.Event()
     config = ShopConfig(seed=seed, waves=waves, orders_per_wave=orders)
     start = datetime.now(UTC) - waves * config.lasting
-    with Console() as console:
+    landed: list[int] = []
+    with Console(stderr=as_json) as console:
         for number, wave in enumerate(landing(config, start, own.var / "landing"), start=1):
             lines = sum(one.lines for one in wave.values())
             console.say(f"wave {number} of {waves}: {lines:,} lines of {len(wave)} streams landed")
+            landed.append(lines)
             stop.wait(every if number < waves else 0)
+    _print_json({"landing": str(own.var / "landing"), "lines_per_wave": landed}, wanted=as_json)
 
 
 @app.command("server-log")
@@ -130,6 +139,7 @@ def generate_server_log(
     waves: Annotated[int, typer.Option(min=1, max=1000)] = 6,
     seed: Seed = 1,
     every: Annotated[float, typer.Option(min=0, help="Seconds between waves.")] = 0.0,
+    as_json: Json = False,
 ) -> None:
     """Let server logs land for the example of documents, a hundred per second of their time."""
     from etl.cli.console import Console
@@ -137,10 +147,13 @@ def generate_server_log(
 
     own, stop = configuration.load(), threading.Event()
     start = datetime.now(UTC) - timedelta(seconds=documents * waves / RATE_PER_S)
-    with Console() as console:
+    landed: list[str] = []
+    with Console(stderr=as_json) as console:
         for number, path in enumerate(land_server_log(own.var / "landing", start, documents, waves, seed), start=1):
             console.say(f"wave {number} of {waves}: {documents:,} documents landed in {path.name}")
+            landed.append(str(path))
             stop.wait(every if number < waves else 0)
+    _print_json({"documents_per_file": documents, "files": landed}, wanted=as_json)
 
 
 def demo(
@@ -148,6 +161,7 @@ def demo(
     products: Annotated[int, typer.Option(min=100)] = 20_000,
     orders: Annotated[int, typer.Option(min=1000)] = 200_000,
     waves: Annotated[int, typer.Option(min=1, max=20, help="Micro-batches to run.")] = 4,
+    as_json: Json = False,
 ) -> None:
     """See it work: start everything, let Airflow run micro-batches, show where every order is, stop everything."""
     from etl.cli.console import Console
@@ -157,9 +171,12 @@ def demo(
     places = {name: home / name for name in ("archive", "warehouse", "master_pages")}
     own = configuration.load(var=home, schedule="none", postgres_dsn=None, airflow_dsn=None, **places)
     size = demonstration.DemoSize(customers, products, orders, waves)
-    with Console() as console:
+    with Console(stderr=as_json) as console:
         summary = demonstration.run(own, size, console)
         console.say("everything is stopped")
+    if as_json:
+        _print_json(summary)
+        return
     _show_summary(console, summary, own.var / "summary.json")
 
 
@@ -167,6 +184,7 @@ def demo_correlations(
     orders: Annotated[int, typer.Option(min=100, help="Orders per wave.")] = 10_000,
     waves: Annotated[int, typer.Option(min=1, max=20, help="Micro-batches to run.")] = 6,
     seed: Seed = 1,
+    as_json: Json = False,
 ) -> None:
     """See streams meet streams: orders, payments and shipments through Airflow, compared with the raw files."""
     from etl.cli.console import Console
@@ -176,15 +194,23 @@ def demo_correlations(
     home = configuration.load().var / "demo-correlations"
     places = {name: home / name for name in ("archive", "warehouse", "master_pages")}
     own = configuration.load(var=home, schedule="none", postgres_dsn=None, airflow_dsn=None, **places)
-    with Console() as console:
+    with Console(stderr=as_json) as console:
         summary = demonstration.run(own, ShopConfig(seed=seed, waves=waves, orders_per_wave=orders), console)
         console.say("everything is stopped")
+    if as_json:
+        _print_json(summary)
+        return
     columns = {"name": "correlation", "pairs": "pairs", "oracle_pairs": "oracle", "equal": "equal", "late": "late",
                "batches": "batches", "seconds": "seconds"}  # fmt: skip
     rows = [["yes" if name == "equal" else one[name] for name in columns] for one in summary["correlations"]]
     console.table("Every correlation holds what the raw files say", list(columns.values()), rows)
     typer.echo(f"reports  {own.reports / demonstration.DAG / 'index.html'}")
     typer.echo(f"summary  {own.var / 'summary.json'}")
+
+
+def _print_json(value: dict[str, Any], *, wanted: bool = True) -> None:
+    if wanted:
+        typer.echo(json.dumps(value, indent=2))
 
 
 def _show_summary(console: Console, summary: dict[str, Any], path: Path) -> None:
