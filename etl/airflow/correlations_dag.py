@@ -18,7 +18,7 @@ from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_curr
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from etl.airflow.links import PageLink, ReportLink, link
-from etl.airflow.pipeline_dag import RETRIES, START
+from etl.airflow.pipeline_dag import NO_BACKFILL, RETRIES, START
 from etl.airflow.site_tasks import gather_at_target, site_group
 from etl.airflow.stream_arrival import StreamArrivalTrigger
 from etl.contract.correlation import LoggedStream
@@ -107,6 +107,7 @@ def correlations_dag(
         description=f"One micro-batch of {len(correlations)} correlations over {len(streams)} streams",
         doc_md=__doc__,
         params={"reset": reset},
+        allowed_run_types=NO_BACKFILL,
     )
     def flow() -> None:
         @task(outlets=written, max_active_tis_per_dag=1)

@@ -7,6 +7,9 @@ micro_batch ─┬─▶ report                (nothing to do: all are skipped)
 step (ADR 24); its log shows the steps. A batch that the audit holds fails it, `report` writes the page that says why,
 and `ask_a_person` starts a run of DAG `held`, where somebody releases or rejects it; the form `release` does so, too.
 One `micro_batch` runs at a time; a run that events start need not wait for the report of the one before.
+
+A run reads what has landed since the last one, whatever its own date, so a backfill would find nothing and is refused.
+To process days again, start a run with the form `reprocess_from`.
 """
 
 from __future__ import annotations
@@ -45,8 +48,17 @@ FORM: dict[str, Any] = {
         None, enum=[None, *get_args(Shedding)], title="Shedding under overload",
         description="In the place of the file's, this time",
     ),
+    "reprocess_from": Param(
+        None, type=["null", "string"], format="date", title="Process again from this day",
+        description="UTC. Lines refused since then and events that wait are tried with today's rules and masters",
+    ),
+    "reprocess_to": Param(
+        None, type=["null", "string"], format="date", title="… to this day", description="The same day, if empty",
+    ),
 }  # fmt: skip
 """What a person may ask of one run; what is left empty is as declared."""
+NO_BACKFILL = ("scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization")
+"""A run reads what has landed, whatever its date: a backfill would find nothing. The form reprocesses days."""
 START = datetime(2026, 1, 1)
 
 
@@ -76,6 +88,7 @@ def run_step(
     """Run one step of this run; a terminal error fails the task for good, any other is retried."""
     from etl import settings
     from etl.errors import TerminalError
+    from etl.pipeline.days import Days
     from etl.pipeline.run_form import RunForm
     from etl.spark.runner.client import run_step as ask
     from etl.stack import postgres
@@ -83,8 +96,9 @@ def run_step(
     own, run_id, given = settings.load(), get_current_context()["run_id"], asked or {}
     release, mib = given.get("release"), given.get("budget_mib")
     wanted = {name: given.get(name) for name in ("tactic", "deadline_s", "shedding")}
-    form = RunForm(budget_bytes=None if mib is None else mib << 20, **wanted)
     try:
+        days = Days.parse(given.get("reprocess_from"), given.get("reprocess_to"))
+        form = RunForm(budget_bytes=None if mib is None else mib << 20, reprocess=days, **wanted)
         return ask(own, lambda: postgres.dsn(own), step, pipeline, run_id, batch=batch, release=release, form=form)
     except TerminalError as error:
         raise AirflowFailException(str(error)) from None
@@ -106,6 +120,7 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
         description=f"One micro-batch of {name}: from landing to mart",
         doc_md=__doc__,
         params=FORM,
+        allowed_run_types=NO_BACKFILL,
     )
     def flow() -> None:
         @task(outlets=written, max_active_tis_per_dag=1)

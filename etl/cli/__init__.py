@@ -1,11 +1,11 @@
 """The `frontstage` command: thin wiring from words to the parts that do the work.
 
     stack     up, down; doctor               master     publish, refresh, compact, status
-    batches   run, status, audit, maintain   explain    why joins do what they do; explain_event
+    batches   run, status, audit, maintain;  explain    why joins do what they do; explain_event
     pipeline  check, list, show, new         correlate  run, status, explain, history, list, check, report, reset
     quarantine  list, show, release, reject  backlog    list, show, drain
     held      list, release, reject          query      create, list, show, explain, rows, delete, resume
-    report    show, acknowledge, digest
+    report    show, acknowledge, digest      reprocess  days, with today's rules
     console, database, options   what commands share
 
 `generate`, `demo` and `demo-correlations` are commands of `etl.samples`, mounted here.
@@ -33,6 +33,7 @@ from etl.cli import (
     quarantine,
     query,
     report,
+    reprocess,
     stack,
 )
 from etl.cli.console import print_error
@@ -65,6 +66,7 @@ for command in (
     batches.status,
     batches.audit,
     batches.maintain,
+    reprocess.reprocess,
     doctor.doctor,
     explain.explain,
     explain_event.explain_event,

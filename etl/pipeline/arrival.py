@@ -98,6 +98,8 @@ class Arrival:
         if any(file.cause == "time" or file.since < now - self.grace for file in files):
             return True
         unknown = book.unknown_files()
+        if any(file.retry for file in (*files, *unknown)):
+            return True
         last = book.last_decided() if files or unknown else None
         if last is None:
             return False

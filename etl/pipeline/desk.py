@@ -12,9 +12,11 @@ from typing import Any, Literal
 from etl.adapters import ledger
 from etl.adapters.ledger import Ledger
 from etl.errors import TerminalError
+from etl.pipeline.days import Days
 from etl.pipeline.prepare import Preparer, places_of
 from etl.pipeline.quarantine import Quarantine, Selection
 from etl.pipeline.release import Checkpoint, Outcome, Person, reject, release
+from etl.pipeline.reprocess import Reprocessed, reprocess
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 
@@ -54,6 +56,12 @@ class Desk:
         book, holder = self.ledger.pipeline, f"release by {person.by}"
         with writing(self.settings, self.dsn, book, holder, patience_s) as writer:
             return release(self.look(writer.ledger), writer, wanted, person, self.checkpoint)
+
+    def reprocess(self, days: Days, person: Person, patience_s: float = _PATIENCE_S) -> Reprocessed:
+        """Let days be read again; waits for a batch that is under way."""
+        book, holder = self.ledger.pipeline, f"reprocess by {person.by}"
+        with writing(self.settings, self.dsn, book, holder, patience_s) as writer:
+            return reprocess(self.look(writer.ledger), writer, days, person, self.checkpoint)
 
     def reject(self, wanted: Selection, person: Person) -> Outcome:
         """Keep lines out for good."""

@@ -173,6 +173,7 @@ class MicroBatch:
         last = self.ledger.last_decided()
         hopeful = waiting.may_go_on((*files, *unknown), self.places, tuple(masters), last)
         hopeful |= set() if last is None else last.decided.released_files  # rows may have come while they were held
+        hopeful |= {file.path for file in (*files, *unknown) if file.retry}
         waited = [file for file in files if file.cause == "master" and (file.since < patience or file.path in hopeful)]
         shed = deadline.oldest((file for file in files if file.cause == "time"), reload)
         return (*waited, *shed, *(file for file in unknown if file.path in hopeful))
@@ -239,6 +240,8 @@ class MicroBatch:
         recover.write_note(self.places, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
+        if tried := [file.path for file in plan.backlog if file.retry]:
+            self.ledger.retried(tried)  # one that is tried once more does no harm
         waiting.remember(self.places, plan.batch, masters)
         self.checkpoint("after the decision")
         joins = {name: {**notes.as_json(), "tasks": plan.routers} for name, notes in gathered.notes.items()}

@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 from etl.adapters.ledger import Ledger
 from etl.adapters.verdicts import RowId, Verdict, Verdicts
 from etl.errors import TerminalError
+from etl.pipeline.days import Days
 from etl.pipeline.masking import MASK, LinePlaces, Masking, Refusing
 from etl.pipeline.plan import QUARANTINE
 
@@ -73,10 +74,12 @@ class Selection:
     reason: str | None = None
     key: tuple[str, ...] = ()
     open_only: bool = True
+    decided: Days | None = None
+    without: frozenset[str] = frozenset()  # reasons
 
     @property
     def is_everything(self) -> bool:
-        return not (self.rows or self.batch or self.reason or self.key)
+        return not (self.rows or self.batch or self.reason or self.key or self.decided)
 
     def has(self, line: RefusedLine) -> bool:
         return (
@@ -85,6 +88,8 @@ class Selection:
             and (self.reason is None or self.reason in line.reasons)
             and (not self.key or line.key == json.dumps(list(self.key)))
             and not (self.open_only and line.verdict)
+            and (self.decided is None or self.decided.begin <= line.decided_at < self.decided.end)
+            and self.without.isdisjoint(line.reasons)
         )
 
 
@@ -101,7 +106,7 @@ class Quarantine:
     def find(self, wanted: Selection) -> Iterator[RefusedLine]:
         """The lines that are meant, newest batch first."""
         named = {row.batch for row in wanted.rows} or ({wanted.batch} if wanted.batch else None)
-        for batch in self._batches:
+        for batch in self._batches if wanted.decided is None else self._decided_on(wanted.decided):
             if named is None or batch in named:
                 yield from (line for line in self._of_batch(batch) if wanted.has(line))
 
@@ -167,6 +172,14 @@ class Quarantine:
             return ()
         batches = self._table.to_table(columns=["batch"])["batch"].unique().to_pylist()
         return sorted(batches, reverse=True)
+
+    def _decided_on(self, days: Days) -> Sequence[int]:
+        """Batches that refused lines on these days: others need not be looked through."""
+        if not self._batches:
+            return ()
+        at = ds.field("decided_at")
+        found = self._table.to_table(columns=["batch"], filter=(at >= days.begin) & (at < days.end))
+        return sorted(found["batch"].unique().to_pylist(), reverse=True)
 
     def _of_batch(self, batch: int) -> Iterator[RefusedLine]:
         rows = self._table.to_table(filter=ds.field("batch") == batch)

@@ -10,7 +10,7 @@ same lock. It is written once: one that is there, or that a batch has read, is n
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -81,26 +81,36 @@ def release(
     """Send lines through the front door again."""
     chosen = _chosen(quarantine, wanted)
     land_pending(quarantine)
-    impossible = [(line.id, why) for line in chosen if line.verdict is None and (why := _impossible(quarantine, line))]
-    hopeless = {row for row, _ in impossible}
-    possible = [line for line in chosen if line.id not in hopeless]
+    impossible: list[tuple[RowId, str]] = []
+    asked: list[RowId] = []
     done: list[RowId] = []
     files = []
-    for part in _parts(possible):
+
+    def possible() -> Iterator[RefusedLine]:
+        for line in chosen:
+            why = None if line.verdict is not None else _impossible(quarantine, line)
+            if why is not None:
+                impossible.append((line.id, why))
+                continue
+            asked.append(line.id)
+            yield line
+
+    for part in _parts(possible()):
         file, rows = _promise(quarantine, writer, part, person)
         if rows:
             checkpoint("after the release is decided")
             land_pending(quarantine, checkpoint)
             files.append(file)
             done += rows
-    return _outcome([line.id for line in possible], done, impossible, files)
+    return _outcome(asked, done, impossible, files)
 
 
-def _chosen(quarantine: Quarantine, wanted: Selection) -> list[RefusedLine]:
+def _chosen(quarantine: Quarantine, wanted: Selection) -> Iterable[RefusedLine]:
+    """The lines that are meant; those of many batches are read as they are needed."""
     if wanted.is_everything:
         raise NothingChosen
     if not wanted.rows:
-        return list(quarantine.find(wanted))
+        return quarantine.find(wanted)
     found = list(quarantine.find(replace(wanted, open_only=False)))  # also what is decided, to say so
     for row in sorted(wanted.rows.difference(line.id for line in found)):
         raise RowUnknown(quarantine.pipeline.name, row)
@@ -117,7 +127,7 @@ def _impossible(quarantine: Quarantine, line: RefusedLine) -> str | None:
     return None
 
 
-def _parts(lines: Sequence[RefusedLine]) -> Iterator[list[RefusedLine]]:
+def _parts(lines: Iterable[RefusedLine]) -> Iterator[list[RefusedLine]]:
     part: list[RefusedLine] = []
     size = 0
     for line in lines:

@@ -10,11 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from etl.contract.model import Shedding
 from etl.contract.resolve import ResolvedPipeline
+from etl.pipeline.days import Days
 from etl.settings import Settings, Tactic
 
 
 class RunForm(BaseModel):
-    """What is left out stays as declared. It changes when an event is served and at what cost, not what it means."""
+    """What is left out stays as declared. It changes when an event is served and at what cost, not what it means.
+
+    `reprocess` lets what was refused or waits since these days be tried again, with what is declared now.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,6 +26,7 @@ class RunForm(BaseModel):
     budget_bytes: int | None = Field(None, ge=2**20)
     deadline_s: float | None = Field(None, gt=0)
     shedding: Shedding | None = None
+    reprocess: Days | None = None
 
     def settings(self, own: Settings) -> Settings:
         """The settings of the run."""

@@ -24,9 +24,13 @@ from etl.model import Operation, Progress
 from etl.observe.facts import BatchFacts
 from etl.pipeline import maintenance, reporting
 from etl.pipeline.copying import Copying, copying
+from etl.pipeline.days import Days
 from etl.pipeline.maintenance import Keep, Tables
 from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, no_fault
 from etl.pipeline.prepare import Prepared, Preparer, audit_of
+from etl.pipeline.quarantine import Quarantine
+from etl.pipeline.release import Person
+from etl.pipeline.reprocess import reprocess
 from etl.pipeline.run_form import DECLARED, RunForm
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
@@ -93,6 +97,8 @@ class Steps:
             word = {"word": "released", "by": run_id, "at": self.clock().isoformat(), "note": ""}
             run.ledger.judge(release, word)
             run.progress(f"batch {release} is released: the audit will not be asked again")
+        if self.form.reprocess is not None:
+            self._reprocess(run, run_id, self.form.reprocess)
         record = run.next(run_id)
         if record is None:
             run.progress("nothing new has landed and nothing that waits can go on")
@@ -101,6 +107,12 @@ class Steps:
             run.ledger.record_duration(record.batch, "ingest", time.monotonic() - began)
         run.progress(f"batch {record.batch}: {sentence(record)}")
         return record
+
+    def _reprocess(self, run: MicroBatch, run_id: str, days: Days) -> None:
+        person = Person(run_id, self.clock(), f"{days} are processed again")
+        lines = Quarantine(run.resolved.pipeline, run.places, run.ledger)
+        for one in reprocess(lines, run.writer, days, person, run.checkpoint).sentences():
+            run.progress(one)
 
     def audit(self, pipeline: str, batch: int, progress: Progress) -> dict[str, Any]:
         """Hold the batch unless the suite passes it or a person has released it."""

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import pytest
 
 from etl import settings as configuration
 from etl.adapters import ledger, postgres
+from etl.pipeline import inventory
+from etl.pipeline.prepare import Preparer, places_of
 from etl.settings import PROJECT, Settings
-from etl.stack.airflow import Airflow, Run
+from etl.stack.airflow import Airflow, AirflowRefused, Run
 from etl.stack.processes import marked, wait_until
 from etl.stack.stack import Stack
 
@@ -308,6 +311,40 @@ def test_maintenance_keeps_up_every_pipeline_on_the_resident_driver(plant: Plant
     assert plant.airflow.wait("maintenance", run, timeout_s=3 * SOON_S).state == "success"
     plant.land("kept-up.jsonl", reading(8_001))
     plant.until(lambda: plant.fact() == had + 1, "batches go on")
+
+
+def test_a_backfill_is_refused_with_a_sentence(plant: Plant) -> None:
+    plant.airflow.wait_for_dag("hourly")
+    day = "2026-11-01T00:00:00Z"
+    body = {"dag_id": "hourly", "from_date": day, "to_date": "2026-11-02T00:00:00Z", "run_backwards": False}
+    with pytest.raises(AirflowRefused, match="does not allow backfill runs"):
+        plant.airflow._call("backfill", "POST", "/api/v2/backfills", json=body)
+    assert plant.runs("hourly") == []
+    assert "reprocess_from" in plant.airflow._call("show a DAG", "GET", "/api/v2/dags/hourly/details")["doc_md"]
+
+
+def test_days_are_processed_again_by_form_beside_the_live_schedule(plant: Plant) -> None:
+    plant.until_quiet()
+    had, refused = plant.fact(), plant.totals()["quarantine"]
+    plant.land("broken.jsonl", "{")
+    plant.until(lambda: plant.totals()["quarantine"] == refused + 1, "a line is refused")
+    wrong = plant.airflow.trigger("readings", {"reprocess_from": "2026-11-03", "reprocess_to": "2026-11-01"})
+    assert plant.airflow.wait("readings", wrong, timeout_s=SOON_S).state == "failed", "no days that follow each other"
+    with pytest.raises(AirflowRefused, match="reprocess_from"):
+        plant.airflow.trigger("readings", {"reprocess_from": "soon"})
+    opened = plant.totals()["quarantine"]
+    plant.land("live.jsonl", *map(reading, range(9_001, 9_006)))
+    today = datetime.now(UTC).date()
+    days = {"reprocess_from": str(today - timedelta(days=1)), "reprocess_to": str(today + timedelta(days=1))}
+    run = plant.airflow.trigger("readings", days)
+    plant.land("live-too.jsonl", *map(reading, range(9_006, 9_011)))
+    assert plant.airflow.wait("readings", run, timeout_s=2 * SOON_S).done
+    plant.until(lambda: plant.fact() == had + 10, "what landed meanwhile is loaded, once")
+    plant.until(lambda: plant.totals()["quarantine"] > opened, "what was refused was read again, and is refused again")
+    plant.until_quiet()
+    declared = Preparer(plant.settings, plant.dsn).declared("readings")
+    with ledger.reading(plant.dsn, "readings") as book:
+        assert inventory.take(declared, places_of(plant.settings, declared), book, plant.dsn).faults == []
 
 
 def test_events_are_fresh_in_the_mart(plant: Plant, record_property: Callable[[str, Any], None]) -> None:

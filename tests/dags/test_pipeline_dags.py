@@ -32,6 +32,7 @@ def described(dag):
         "params": list(dag.params),
         "tags": sorted(dag.tags),
         "description": dag.description,
+        "run_types": sorted(dag.allowed_run_types or ()),
     }
 
 found = {dag.dag_id: described(dag) for dag in vars(pipelines).values() if isinstance(dag, DAG)}
@@ -67,7 +68,10 @@ def test_every_declared_pipeline_is_a_dag_of_one_task_to_the_mart_and_a_report(s
         assert (dag["catchup"], dag["retries"]) == (False, [4])
         assert dag["rules"]["ask_a_person"] == "all_failed", "nobody is asked, and no task runs, when all is well"
         assert dag["at_a_time"]["micro_batch"] == 1
-        assert dag["params"] == ["release", "tactic", "budget_mib", "deadline_s", "shedding"], "a form"
+        assert dag["params"] == [
+            "release", "tactic", "budget_mib", "deadline_s", "shedding", "reprocess_from", "reprocess_to",
+        ], "a form"  # fmt: skip
+        assert "backfill" not in dag["run_types"], "it would find nothing"
         assert dag["rules"]["report"] == "none_skipped", "a held batch has a report too"
 
 
@@ -125,6 +129,8 @@ def test_the_form_takes_a_batch_or_nothing(tmp_path: Path) -> None:
         ("budget_mib", ["null", "64"], ["0", "-1", "1.5", '"64"', "9999999"]),
         ("deadline_s", ["null", "30", "0.5"], ["0", "-1", '"30s"', "1e9"]),
         ("shedding", ["null", '"keep"', '"none"'], ['"all"', "true"]),
+        ("reprocess_from", ["null", '"2026-11-01"'], ['"yesterday"', '"2026-02-30"', "20261101", "true"]),
+        ("reprocess_to", ["null", '"2026-11-03"'], ['"2026-11"', "3"]),
     ],
 )
 def test_the_form_asks_of_one_run_what_a_run_can_do(

@@ -101,3 +101,32 @@ def test_which_pipeline_is_asked_when_several_have_run(told: Site) -> None:
     done = invoke("report")
     assert isinstance(done.exception, TerminalError)
     assert str(done.exception) == "which pipeline? name one of orders, trips"
+
+
+SHOWN = [
+    "status", "audit", "report", "doctor --no-machine", "pipeline list", "pipeline show orders", "pipeline check",
+    "quarantine list orders", "quarantine show orders 1-1", "backlog list", "backlog show orders", "held list",
+    "explain", "explain-event orders 1", "correlate list", "correlate check", "correlate status", "correlate history",
+    "query list", "master status", "reprocess orders --from 2026-11-01 --dry-run",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SHOWN)
+@pytest.mark.usefixtures("told")
+def test_what_commands_show_fits_a_terminal_of_eighty_columns(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    done = invoke(*words.split())
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    tables = [line for line in done.stdout.splitlines() if line[:1] in "┏┃┡│└"]
+    assert max(map(len, tables), default=0) <= 80
+    assert done.stdout.strip()
+
+
+@pytest.mark.usefixtures("told")
+def test_commands_that_only_say_that_all_is_well_say_so_as_json() -> None:
+    nothing = json.loads(invoke("down", "--json").stdout)
+    assert nothing == {"stopped": False}
+    found = json.loads(invoke("pipeline", "check", "--json").stdout)
+    assert all(one["good"] and one["errors"] == [] for one in found)
+    assert len(found) >= 3

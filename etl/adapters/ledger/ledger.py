@@ -92,6 +92,13 @@ class Ledger(PipelineRow, HeldBatches, Inputs, OpenEvents):
             self.fence(epoch)
             self._change_claims([merged], runs)
 
+    def retry_waiting(self, begin: datetime, end: datetime, epoch: int) -> tuple[int, int]:
+        """Let the next batch look these events up again; gives how many there are."""
+        with self.transaction():
+            self.fence(epoch)
+            self._execute(postgres.statement("waiting_retry"), {"begin": begin, "end": end})
+            return self.waiting_since(begin, end)
+
 
 @dataclass(frozen=True, slots=True)
 class Writer:

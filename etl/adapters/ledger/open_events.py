@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
@@ -31,7 +31,7 @@ class OpenEvents(Statements):
     def backlog_files(self) -> tuple[BacklogFile, ...]:
         """Files of the backlog with events that still wait, oldest first."""
         rows = self._all(
-            "select path, batch, waiting, cause, since from etl.backlog_file where pipeline = %(pipeline)s "
+            "select path, batch, waiting, cause, since, retry from etl.backlog_file where pipeline = %(pipeline)s "
             "order by batch, path"
         )
         return tuple(BacklogFile(**row) for row in rows)
@@ -60,7 +60,7 @@ class OpenEvents(Statements):
     def unknown_files(self) -> tuple[BacklogFile, ...]:
         """Files of events that are in the fact with an unknown member, oldest first."""
         rows = self._all(
-            "select path, batch, waiting, 'correction' as cause, since from etl.unknown_file "
+            "select path, batch, waiting, 'correction' as cause, since, retry from etl.unknown_file "
             "where pipeline = %(pipeline)s order by batch, path"
         )
         return tuple(BacklogFile(**row) for row in rows)
@@ -73,3 +73,12 @@ class OpenEvents(Statements):
             batch = int(file.path.split("-")[2])  # the one that accepted them: what was held comes with a later one
             values = {"path": file.path, "batch": batch, "waiting": file.rows, "since": decided_at}
             self._execute(postgres.statement("unknown_add"), values)
+
+    def waiting_since(self, begin: datetime, end: datetime) -> tuple[int, int]:
+        """Events that wait for a master row, and those in the fact with an unknown member, by when that was decided."""
+        (row,) = self._all(postgres.statement("waiting_since"), {"begin": begin, "end": end})
+        return int(row["waiting"]), int(row["unknown"])
+
+    def retried(self, paths: Sequence[str]) -> None:
+        """Files were read again, as somebody wanted."""
+        self._execute(postgres.statement("waiting_retried"), {"paths": list(paths)})

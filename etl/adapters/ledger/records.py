@@ -148,3 +148,4 @@ class BacklogFile:
     waiting: int
     cause: Cause
     since: datetime
+    retry: bool = False  # somebody wants its events to be looked up again, whatever is known of the masters
