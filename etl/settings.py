@@ -145,6 +145,10 @@ class Settings(BaseSettings):
         None, description="Path of an Airflow notifier that is told of every daily digest."
     )
     digest_notifier_arguments: str = Field("{}", description="Arguments of that notifier, as a JSON object.")
+    alert_notifier: str | None = Field(
+        None, description="Path of an Airflow notifier that is told when a pipeline with `freshness` is not fresh."
+    )
+    alert_notifier_arguments: str = Field("{}", description="Arguments of that notifier, as a JSON object.")
     telemetry: Literal["off", "otlp", "console"] = Field(
         "off", description="OpenTelemetry metrics and traces; `otlp` sends them as the `OTEL_*` variables say."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from importlib import import_module
 from typing import Any
@@ -13,18 +14,35 @@ from etl.errors import SettingsError
 def digest_notifiers() -> list[Any]:
     """The notifiers that are told of a new digest; the DAG processor shows a mistake as an import error."""
     own = settings.load()
-    return [] if own.digest_notifier is None else [_notifier(own.digest_notifier, own.digest_notifier_arguments)]
+    return _notifiers("digest", own.digest_notifier, own.digest_notifier_arguments)
 
 
-def _notifier(path: str, arguments: str) -> Any:
+def alert_notifiers() -> list[Any]:
+    """The notifiers that are told when a pipeline is not fresh."""
+    own = settings.load()
+    return _notifiers("alert", own.alert_notifier, own.alert_notifier_arguments)
+
+
+async def notify(notifier: Any, context: dict[str, Any]) -> None:
+    """Tell one notifier from a coroutine; one that only works synchronously gets a thread."""
+    notifier.context = context
+    try:
+        await notifier
+    except NotImplementedError:
+        await asyncio.to_thread(notifier, context)
+
+
+def _notifiers(whose: str, path: str | None, arguments: str) -> list[Any]:
     from airflow.sdk import BaseNotifier
 
+    if path is None:
+        return []
     module, _, name = path.rpartition(".")
     try:
         made = getattr(import_module(module), name)
         given = json.loads(arguments)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"the digest's notifier {path!r} cannot be used: {error}") from None
+        raise SettingsError(f"the {whose}'s notifier {path!r} cannot be used: {error}") from None
     if not (isinstance(made, type) and issubclass(made, BaseNotifier)) or not isinstance(given, dict):
         raise SettingsError(f"{path!r} is not a notifier of Airflow's with arguments as a JSON object")
-    return made(**given)
+    return [made(**given)]

@@ -22,6 +22,7 @@ from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_curr
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from etl.airflow.arrival import ArrivalTrigger
+from etl.airflow.freshness import freshness_alert
 from etl.airflow.held import AskAPerson
 from etl.airflow.links import DataDocsLink, PageLink, ReportLink, link
 from etl.contract.errors import PipelineFileError
@@ -121,6 +122,7 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
         doc_md=__doc__,
         params=FORM,
         allowed_run_types=NO_BACKFILL,
+        deadline=freshness_alert(pipeline),
     )
     def flow() -> None:
         @task(outlets=written, max_active_tis_per_dag=1)

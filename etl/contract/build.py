@@ -119,6 +119,7 @@ class Builder(StreamBuilder):
             sensitive=frozenset(document.sensitive),
             schedule=self._schedule(),
             deadline=self.duration("deadline", document.deadline),
+            freshness=None if document.freshness is None else self.duration("freshness", document.freshness),
             shedding=document.shedding,
             grace=self.duration("grace", document.grace),
             schema_drift=document.schema_drift,

@@ -169,6 +169,9 @@ class Document(Table):
     name: str | None = Field(None, description="The pipeline's name; the file's name unless said.")
     schedule: str = Field("on_arrival", description="When batches run: " + ", ".join(SCHEDULES) + " or cron.")
     deadline: Duration = Field("30s", description="How long a batch may take.")
+    freshness: Duration | None = Field(
+        None, description="How long a run may take before somebody is alerted; nobody is unless said."
+    )
     shedding: Shedding = Field(
         "consider",
         description="What a batch does when more waits than it can serve in time: serve what is cheap and defer the "

@@ -20,6 +20,7 @@ Kind = Literal["field", "rule", "measure", "mart_table", "mart_column", "setting
 _SETTINGS = (
     "schedule",
     "deadline",
+    "freshness",
     "shedding",
     "grace",
     "expectations",

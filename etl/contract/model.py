@@ -208,6 +208,7 @@ class Pipeline:
     sensitive: frozenset[str] = frozenset()
     schedule: str = "on_arrival"
     deadline: timedelta = timedelta(seconds=30)
+    freshness: timedelta | None = None  # of a run, before somebody is alerted
     shedding: Shedding = "consider"
     grace: timedelta = timedelta(days=7)
     schema_drift: Drift = "stop"

@@ -119,6 +119,10 @@ def plant(session_home: Path) -> Iterator[Plant]:
         (pipelines / f"{name}.toml").write_text(PIPELINE.format(name=name, schedule=schedule))
     unused = PIPELINE.format(name="unused", schedule="none").replace("plant.sensors", "plant.doors")
     (pipelines / "unused.toml").write_text(unused.replace("sensor]", "door]").replace("sensor.", "door."))
+    late = PIPELINE.format(name="late", schedule="none").replace("grace =", 'freshness = "1s"\ngrace =')
+    (pipelines / "late.toml").write_text(late)  # sooner than a run can be done
+    readings = pipelines / "readings.toml"
+    readings.write_text(readings.read_text().replace("grace =", 'freshness = "1h"\ngrace ='))
     (pipelines / "mistaken.toml").write_text(PIPELINE.format(name="mistaken", schedule="none") + "\ncolour = 'red'\n")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -129,6 +133,8 @@ def plant(session_home: Path) -> Iterator[Plant]:
         jars=PROJECT / "var" / "jars",
         airflow_port=port,
         batch_bytes=BATCH_BYTES,
+        alert_notifier="tests.support.notifier.FileNotifier",
+        alert_notifier_arguments=json.dumps({"path": str(home / "told"), "text": "{{ frontstage.sentence }}"}),
     )
 
     def on_postgres(dsn: str) -> None:
@@ -311,6 +317,24 @@ def test_maintenance_keeps_up_every_pipeline_on_the_resident_driver(plant: Plant
     assert plant.airflow.wait("maintenance", run, timeout_s=3 * SOON_S).state == "success"
     plant.land("kept-up.jsonl", reading(8_001))
     plant.until(lambda: plant.fact() == had + 1, "batches go on")
+
+
+def test_a_run_that_is_not_done_in_time_is_told_by_a_log_line_and_a_notifier(plant: Plant) -> None:
+    plant.airflow.wait_for_dag("late")
+    plant.airflow.unpause("late")
+    plant.land("one.jsonl", reading(1), name="late")
+    run = plant.airflow.trigger("late")
+    told = plant.settings.home / "told"
+    plant.until(told.exists, "somebody is told")
+    (sentence,) = told.read_text().splitlines()
+    assert sentence.startswith(f"late is not fresh: run {run} was not done within 1 s; "), "and no run of readings"
+    line = next(line for line in _log_lines(plant.settings.var / "logs") if "not fresh" in line)
+    assert (run in line, "freshness_s" in line) == (True, True)
+    plant.until(lambda: plant.fact("late") == 1, "it is loaded all the same")
+
+
+def _log_lines(folder: Path) -> list[str]:
+    return [line for path in folder.rglob("*.log") for line in path.read_text(errors="replace").splitlines()]
 
 
 def test_a_backfill_is_refused_with_a_sentence(plant: Plant) -> None:

@@ -33,6 +33,10 @@ def described(dag):
         "tags": sorted(dag.tags),
         "description": dag.description,
         "run_types": sorted(dag.allowed_run_types or ()),
+        "deadline": [
+            [one.reference.reference_name, one.interval.total_seconds(), one.callback.path, one.callback.kwargs]
+            for one in dag.deadline or ()
+        ],
     }
 
 found = {dag.dag_id: described(dag) for dag in vars(pipelines).values() if isinstance(dag, DAG)}
@@ -72,6 +76,7 @@ def test_every_declared_pipeline_is_a_dag_of_one_task_to_the_mart_and_a_report(s
             "release", "tactic", "budget_mib", "deadline_s", "shedding", "reprocess_from", "reprocess_to",
         ], "a form"  # fmt: skip
         assert "backfill" not in dag["run_types"], "it would find nothing"
+        assert dag["deadline"] == [], "nobody is alerted unless the file says so"
         assert dag["rules"]["report"] == "none_skipped", "a held batch has a report too"
 
 
@@ -139,3 +144,15 @@ def test_the_form_asks_of_one_run_what_a_run_can_do(
     said = ask(REFUSED, tmp_path, field, *taken, *refused)
     expected = [f"{text} taken" for text in taken] + [f"{text} refused" for text in refused]
     assert said[-len(expected) :] == expected
+
+
+def test_a_declared_freshness_is_a_deadline_of_the_run(tmp_path: Path) -> None:
+    folder = tmp_path / "pipelines"
+    shutil.copytree(PROJECT / "warehouse" / "pipelines", folder)
+    file = folder / "trips.toml"
+    file.write_text('freshness = "2 minutes"\n' + file.read_text())
+    found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_PIPELINES=str(folder))[-1])["dags"]
+    ((reference, seconds, path, told),) = found["trips"]["deadline"]
+    assert (reference, seconds, path) == ("DagRunQueuedAtDeadline", 120.0, "etl.airflow.freshness.too_late")
+    assert told == {"pipeline": "trips", "freshness_s": 120.0}
+    assert found["orders"]["deadline"] == []
