@@ -126,6 +126,10 @@ lock: setup ## Resolve requirements/*.in into the lock files (UPGRADE=1 takes th
 	cd requirements && $(compile) -c bootstrap.lock runtime.in -o runtime.lock
 	cd requirements && $(compile) -c bootstrap.lock -c runtime.lock dev.in -o dev.lock
 
+.PHONY: vendored
+vendored: setup ## Fetch the scripts and styles of others that requirements/vendored.toml names, from npm
+	@exec $(python) bin/vendored.py --fetch
+
 .PHONY: docs
 docs: setup ## Build the documentation into var/site, offline, with every link checked (and docs/configuration.md)
 	@$(python) -m etl.settings_reference
