@@ -1,45 +1,77 @@
-"""Commands of the guides are run as they are written: what is marked `<!-- tried -->`, line for line, by a shell."""
+"""Guides are run as they are written, in a fresh clone: every shell block, and what it is said to print."""
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+from contextlib import closing
 from pathlib import Path
 
+import psycopg2
 import pytest
 
 from etl.settings import PROJECT
+from tests.support import elsewhere, guides
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(1500)]
 
-TRIED = re.compile(r"<!-- tried -->\n```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LONG = pytest.mark.full
+"""Takes minutes: `make guides` runs it, `make test` does not."""
+
+
+@pytest.fixture
+def clone(tmp_path_factory: pytest.TempPathFactory, session_home: Path) -> Path:
+    """A fresh clone that is set up."""
+    made = elsewhere.fresh_clone(session_home / tmp_path_factory.mktemp("clone").name / "frontstage")
+    elsewhere.set_up(made)
+    return made
+
+
+def variables(clone: Path) -> dict[str, str]:
+    """What a reader of a guide has in the environment."""
+    assert not any(name.startswith("FRONTSTAGE_") for name in os.environ), "settings of the machine would be tried"
+    path = f"{clone / '.venv' / 'bin'}:{os.environ['PATH']}"
+    return {"PATH": path, "NO_COLOR": "1", "FRONTSTAGE_AIRFLOW_PORT": str(elsewhere.free_port())}
 
 
 @pytest.mark.parametrize(
-    ("guide", "says"),
-    [
-        ("getting-started.md", ("loaded", "went into the warehouse", "index.html")),
-        ("how-to/own-tables.md", ("rides.toml is good", '"outcome": "loaded"', '"accepted": 3')),
-    ],
+    "page", ["docs/getting-started.md", "docs/how-to/own-tables.md", "docs/how-to/delta-masters.md"]
 )
-def test_the_commands_of_a_guide_do_what_it_says(
-    guide: str, says: tuple[str, ...], database: str, tmp_path: Path
-) -> None:
-    blocks = TRIED.findall((PROJECT / "docs" / guide).read_text())
-    assert blocks, "the guide has commands that are tried"
-    env = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "FRONTSTAGE_HOME": str(tmp_path / "home"),
-        "FRONTSTAGE_POSTGRES_DSN": database,
-        "FRONTSTAGE_JARS": str(PROJECT / "var" / "jars"),
-        "NO_COLOR": "1",
-    }
-    script = "set -euo pipefail\n" + "\n".join(blocks)
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=540
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert [word for word in says if word not in done.stdout] == [], done.stdout
+def test_a_guide_does_what_it_says(page: str, clone: Path) -> None:
+    guides.run(clone / page, clone, variables(clone))
+
+
+def test_the_guide_to_ones_own_postgres_does_what_it_says(clone: Path, session_home: Path) -> None:
+    page = clone / "docs" / "how-to" / "own-postgres.md"
+    with elsewhere.postgres(session_home / "db.example") as server:
+        (statements,) = re.findall(r"```sql\n(.*?)```", page.read_text(), re.DOTALL)
+        with closing(psycopg2.connect(server.admin)) as connection, connection.cursor() as cursor:
+            connection.autocommit = True
+            for statement in filter(str.strip, statements.split(";")):
+                cursor.execute(statement)
+        guides.run(page, clone, variables(clone), {"db.example:5432": f"127.0.0.1:{server.port}"})
+        with closing(psycopg2.connect(server.admin.replace("/postgres?", "/frontstage?"))) as connection:
+            cursor = connection.cursor()
+            cursor.execute("select nspname from pg_namespace where nspname !~ '^(pg_|information_schema|public)'")
+            assert {name for (name,) in cursor} == {"etl", "master", "mart"}
+            cursor.execute("select nspowner::regrole::text from pg_namespace where nspname = 'mart'")
+            assert cursor.fetchall() == [("frontstage",)]
+
+
+def test_the_guide_to_a_cluster_does_what_it_says(clone: Path, session_home: Path) -> None:
+    with elsewhere.spark_cluster(session_home / "head.example") as master:
+        env = {**variables(clone), "SPARK_LOCAL_IP": "127.0.0.1", "FRONTSTAGE_JARS": str(PROJECT / "var" / "jars")}
+        replaced = {"spark://head.example:7077": master, "/mnt/shared": str(session_home / "shared")}
+        guides.run(clone / "docs" / "how-to" / "cluster.md", clone, env, replaced)
+    assert "Registering app frontstage" in (session_home / "head.example" / "master.log").read_text()
+
+
+@LONG
+def test_the_readme_does_what_it_says(clone: Path) -> None:
+    guides.run(clone / "README.md", clone, variables(clone), timeout_s=1400)
+
+
+def test_no_guide_is_left_out() -> None:
+    pages = {f"docs/how-to/{page.name}" for page in (PROJECT / "docs" / "how-to").glob("*.md")}
+    tried = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert [page for page in sorted(pages) if Path(page).name not in tried] == []

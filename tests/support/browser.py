@@ -1,4 +1,4 @@
-"""The system's Chromium for the tests that look at pages, and a visit that notes what a page says and asks for."""
+"""The system's Chromium for the tests that look at pages, a visit that notes what a page says and asks for, and axe."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from etl.settings import PROJECT
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -20,6 +23,11 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+_AXE = (PROJECT / "tests" / "browser" / "axe" / "axe.min.js").read_text()
+_VIOLATIONS = """axe.run(document).then(found => found.violations
+  .filter(one => ['serious', 'critical'].includes(one.impact))
+  .flatMap(one => one.nodes.map(node => `${one.id}: ${node.html.slice(0, 300)}`)))"""
 
 
 @dataclass
@@ -61,3 +69,13 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+def barriers(page: Page) -> list[str]:
+    """What axe finds serious on a page, as light and as dark."""
+    found = []
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(_AXE)
+        found += [f"{scheme}: {one}" for one in page.evaluate(_VIOLATIONS)]
+    return found

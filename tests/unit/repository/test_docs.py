@@ -139,7 +139,15 @@ def test_every_source_file_a_page_names_exists(page: Path) -> None:
 def test_the_readme_names_what_a_newcomer_needs() -> None:
     readme = (PROJECT / "README.md").read_text()
     assert {"demo", "up", "down", "test"} <= set(in_code(TARGET, readme))
-    assert {"docs/images/flow.svg", "docs/images/run-report.png"} <= set(LINK.findall(readme))
+    pictures = {f"docs/images/{name}" for name in ("flow.svg", "airflow-run.png", "frontstage-page.png", "digest.png")}
+    assert pictures <= set(LINK.findall(readme))
+
+
+def test_the_readmes_figure_of_speed_is_the_one_that_was_measured() -> None:
+    page = (PROJECT / "docs" / "performance.md").read_text()
+    (measured,) = re.findall(r"^\| 50,000 orders every 30 s \| \d+ \| [\d.]+ \| ([\d.]+) \|$", page, re.MULTILINE)
+    readme = " ".join((PROJECT / "README.md").read_text().split())
+    assert f"while 50,000 orders land every 30 seconds, 95 of 100 are in the mart within {measured} seconds" in readme
 
 
 def test_the_index_lists_every_decision_and_their_numbers_follow_one_another() -> None:
