@@ -21,15 +21,19 @@ TREES = [("etl", RUNTIME), ("warehouse", RUNTIME), ("dags", RUNTIME), ("tests", 
 distributions = cache(packages_distributions)
 
 
-def declared(path: Path) -> set[str]:
-    names: set[str] = set()
+def requirements(path: Path) -> list[Requirement]:
+    found: list[Requirement] = []
     for line in path.read_text().splitlines():
         text = line.split("#")[0].strip()
         if text.startswith("-r "):
-            names |= declared(path.parent / text.removeprefix("-r ").strip())
+            found += requirements(path.parent / text.removeprefix("-r ").strip())
         elif text:
-            names.add(canonicalize_name(Requirement(text).name))
-    return names
+            found.append(Requirement(text))
+    return found
+
+
+def declared(path: Path) -> set[str]:
+    return {canonicalize_name(one.name) for one in requirements(path)}
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -46,10 +50,10 @@ def undeclared(names: set[str], allowed: set[str]) -> set[str]:
     return {name for name in foreign if not {canonicalize_name(one) for one in owners.get(name, [name])} & allowed}
 
 
-@pytest.mark.parametrize(("folder", "requirements"), TREES, ids=[folder for folder, _ in TREES])
-def test_every_imported_package_is_declared(folder: str, requirements: Path) -> None:
+@pytest.mark.parametrize(("folder", "asked"), TREES, ids=[folder for folder, _ in TREES])
+def test_every_imported_package_is_declared(folder: str, asked: Path) -> None:
     names = {name for path in (PROJECT / folder).rglob("*.py") for name in imported(ast.parse(path.read_text()))}
-    assert undeclared(names, declared(requirements)) == set()
+    assert undeclared(names, declared(asked)) == set()
 
 
 def test_a_package_that_only_comes_along_is_noticed() -> None:
