@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg2
@@ -17,25 +18,57 @@ from tests.faults.world import SECRET, World
 ROLE = re.search(r"```sql\n(.*?)```", (PROJECT / "docs" / "security.md").read_text(), re.DOTALL)
 
 
-def test_a_reader_of_the_mart_sees_neither_ledger_nor_masters(world: World) -> None:
-    assert ROLE is not None
+@pytest.fixture
+def analyst(world: World) -> Iterator[str]:
+    """The role that docs/security.md gives to people, and a DSN to log in as it."""
+    assert ROLE is not None, "the page has the statements"
     world.site.execute("drop role if exists analyst")
     world.site.execute(ROLE[1])
-    try:
-        with postgres.connect(world.site.dsn, autocommit=True) as connection, connection.cursor() as cursor:
-            cursor.execute("set role analyst")
-            cursor.execute("select count(*) from mart.orders")
-            assert cursor.fetchone() == (len(world.booked),)
-            for text in (
-                "select * from etl.batch", "update etl.batch set state = 'held'", "delete from etl.claim_run",
-                "select * from master.customers", "delete from mart.orders",
-                "insert into mart.orders (order_id) values (1)",
-                "create table mart.mine (x int)", "truncate mart.daily_sales",
-            ):  # fmt: skip
-                with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-                    cursor.execute(text)
-    finally:
-        world.site.execute("drop owned by analyst; drop role analyst")
+    yield world.site.dsn.replace(f"postgres:{SECRET}@", "analyst@")
+    world.site.execute("drop owned by analyst; drop role analyst")
+
+
+def _refused(dsn: str, *statements: str) -> None:
+    with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
+        for text in statements:
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                cursor.execute(text)
+
+
+def test_a_reader_of_the_mart_reads_it_and_changes_nothing_there(world: World, analyst: str) -> None:
+    with postgres.connect(analyst, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("select current_user, count(*) from mart.orders")
+        assert cursor.fetchone() == ("analyst", len(world.booked))
+    _refused(
+        analyst, "delete from mart.orders", "insert into mart.orders (order_id) values (1)",
+        "update mart.orders set quantity = 0", "create table mart.mine (x int)", "truncate mart.daily_sales",
+        "drop table mart.orders", "alter table mart.orders add column x int", "create table public.mine (x int)",
+        "grant all on mart.orders to public", "set role postgres",
+    )  # fmt: skip
+
+
+def test_a_reader_of_the_mart_reaches_no_table_and_no_function_of_ledger_and_masters(
+    world: World, analyst: str
+) -> None:
+    tables = [name for name in world._all_tables() if name.startswith(("etl.", "master."))]
+    assert {"etl.batch", "etl.claim_run", "etl.pipeline", "master.customers"} <= set(tables)
+    for name in tables:
+        _refused(analyst, f"select from {name}", f"delete from {name}", f"truncate {name}", f"drop table {name}",
+                 f"insert into {name} default values", f"alter table {name} rename to x",
+                 f"create trigger t before update on {name} execute function pg_notify()")  # fmt: skip
+    _refused(analyst, "update etl.batch set state = 'held'", "drop schema etl cascade", "create table etl.mine (x int)")
+    query = ("select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
+             "where n.nspname in ('etl', 'master')")  # fmt: skip
+    definers = world.site.execute(f"{query} and p.prosecdef")
+    assert definers == [], "no function lends its owner's rights"
+
+
+def test_tables_of_the_mart_that_come_later_are_readable_too(world: World, analyst: str) -> None:
+    world.site.execute("create table mart.later as select 1 as x")
+    with postgres.connect(analyst) as connection, connection.cursor() as cursor:
+        cursor.execute("select x from mart.later")
+        assert cursor.fetchone() == (1,)
+    world.site.execute("drop table mart.later")
 
 
 def test_a_socket_in_a_folder_that_everybody_may_write_to_is_not_asked(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from etl.settings import PREFIX, PROJECT, Settings
+from etl.spark.session import configuration
 
 IMAGE_ROOT = "/opt/frontstage/"
 
@@ -189,9 +190,18 @@ def test_all_of_spark_wants_a_secret_that_only_its_owner_can_read(compose: Compo
     file = tmp_path / "conf" / "spark-defaults.conf"
     prepare.write_privately(file, prepare.SPARK_DEFAULTS.format(secret="known"))
     options = dict(line.split(" ") for line in file.read_text().splitlines())
-    assert options["spark.authenticate"] == options["spark.network.crypto.enabled"] == "true"
+    for option in ("spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled"):
+        assert options[option] == "true", option
     assert options["spark.authenticate.secret"] == "known"
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_no_setting_of_ours_switches_sparks_secret_off(compose: Compose, tmp_path: Path) -> None:
+    (tmp_path / "any.jar").touch()
+    ours = configuration(Settings(home=tmp_path, jars=tmp_path))
+    assert not [key for key in ours if key.startswith(("spark.authenticate", "spark.network.crypto", "spark.io.enc"))]
+    spark = [body for body in compose["services"].values() if "SPARK_CONF_DIR" in body.get("environment", {})]
+    assert not [text for body in spark for text in texts(body) if "spark.authenticate" in text or "crypto" in text]
 
 
 def test_only_this_machine_reaches_the_ports(compose: Compose) -> None:
