@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from etl.adapters.ledger import Ledger
@@ -177,8 +178,9 @@ class Quarantine:
         """Batches that refused lines on these days: others need not be looked through."""
         if not self._batches:
             return ()
-        at = ds.field("decided_at")
-        found = self._table.to_table(columns=["batch"], filter=(at >= days.begin) & (at < days.end))
+        rows = self._table.to_table(columns=["batch", "decided_at"])
+        at = rows["decided_at"]  # not filtered by the dataset: where the log has no bounds of times, it finds nothing
+        found = rows.filter(pc.and_(pc.greater_equal(at, days.begin), pc.less(at, days.end)))
         return sorted(found["batch"].unique().to_pylist(), reverse=True)
 
     def _of_batch(self, batch: int) -> Iterator[RefusedLine]:

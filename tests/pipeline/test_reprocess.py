@@ -11,6 +11,7 @@ import pytest
 
 from etl.adapters import ledger
 from etl.errors import Busy
+from etl.pipeline.arrival import Arrival
 from etl.pipeline.days import Days, NotDays
 from etl.pipeline.desk import open_desk
 from etl.pipeline.process_state import process_state
@@ -18,7 +19,6 @@ from etl.pipeline.quarantine import Selection
 from etl.pipeline.release import Person
 from etl.pipeline.reprocess import Reprocessed
 from etl.pipeline.run_form import RunForm
-from tests.pipeline.test_aside import due
 from tests.pipeline.test_audit import STRICT
 from tests.pipeline.test_commands import invoke, told
 from tests.pipeline.test_routes import COPY_CUSTOMER
@@ -41,6 +41,12 @@ def places(site: Site) -> tuple[int, int, int]:
     counted = site.inventory()
     assert counted.faults == []
     return counted.fact, counted.quarantine, counted.backlog_open
+
+
+def due(site: Site) -> bool:
+    """Whether the watcher would start a run."""
+    arrival = Arrival(site.pipeline, site.landing, "jsonl", lambda: site.dsn, timedelta(days=7))
+    return arrival.look(arrival.listing(), site.steps.clock()).due
 
 
 def first_batch(site: Site) -> Site:
