@@ -53,17 +53,16 @@ def _why(pipeline: str) -> str:
     """What `frontstage doctor` says of the pipeline now: events may have been loaded meanwhile."""
     from etl import settings
     from etl.adapters import ledger
+    from etl.contract.load import load_all
     from etl.errors import FrontstageError
     from etl.pipeline.diagnosis import diagnose, gather
-    from etl.pipeline.prepare import Preparer, places_of
     from etl.stack import postgres
 
     own = settings.load()
+    declared = [one for one in load_all(own.pipelines, own.var).pipelines if one.name == pipeline]
     try:
-        dsn = postgres.dsn(own)
-        declared = Preparer(own, dsn).declared(pipeline)
-        with ledger.reading(dsn, pipeline) as book:
-            found = diagnose(gather(declared, places_of(own, declared).landing, book, datetime.now(UTC)))
+        with ledger.reading(postgres.dsn(own), pipeline) as book:
+            facts = [gather(one, one.stream.source.landing, book, datetime.now(UTC)) for one in declared]
     except FrontstageError as error:
         return f"the ledger cannot be asked why ({error})"
-    return "; ".join(one.what for one in found)
+    return "; ".join(one.what for each in facts for one in diagnose(each)) or "its file is gone"
