@@ -99,9 +99,10 @@ def run_correlations(asked: QuerySite) -> None:
     """By equality, by nearness, of documents, and somebody's query."""
     site = asked.under_it
     (site.settings.streams / "logs.toml").write_text(LOGS)
-    site.declare("pairs", SQL, within="1m")
-    site.declare("near", "select l.id as a, r.id as b from l join r on abs(l.x - r.x) < 2", within="1m")
-    (site.settings.correlations / "documents.toml").write_text('stream = "logs"\nwithin = "1m"\n')
+    site.declare("pairs", SQL, within="30s", lateness="1h")
+    site.declare("near", "select l.id as a, r.id as b from l join r on abs(l.x - r.x) < 2", within="30s", lateness="1h")
+    documents = '[documents]\nstream = "logs"\nwindow = "5 seconds"\npartitions = 2\n'
+    (site.settings.correlations / "documents.toml").write_text(documents)
     asked.create("asked", SQL)
     for number, stream in enumerate(("l", "r")):
         asked.land(stream, [{"id": 100 * number + i, "k": i, "x": i, "t": at(i)} for i in range(20)])

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
+import psycopg2.errors
 import psycopg2.extensions
 from psycopg2 import sql
 
-from etl.errors import PostgresUnavailable
+from etl.errors import MissingPart, PostgresUnavailable
 
 Connection = psycopg2.extensions.connection
 Cursor = psycopg2.extensions.cursor
@@ -77,13 +78,21 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
 
 @contextmanager
 def _lost(dsn: str) -> Iterator[None]:
-    """A server that goes away, or a lock that is not given, is a sentence of ours: both are worth another try."""
+    """A server that goes away, or a lock that is not given, is a sentence of ours: both are worth another try.
+
+    So is a database that no batch has used yet, to whoever only looks.
+    """
     try:
         yield
     except psycopg2.OperationalError as error:
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from error
     except psycopg2.InterfaceError as error:  # a statement on a connection that was lost before
         raise PostgresUnavailable(place(dsn), "the connection was lost") from error
+    except psycopg2.errors.UndefinedTable as error:
+        if 'relation "etl.' not in str(error):
+            raise
+        what = f"the database at {place(dsn)} has no tables of Frontstage yet"
+        raise MissingPart(what, "the first batch makes them") from error
 
 
 def place(dsn: str) -> str:
