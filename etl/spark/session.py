@@ -57,7 +57,9 @@ def configuration(settings: Settings) -> dict[str, str]:
     """Spark's configuration, as data."""
     jars = sorted(settings.jars.glob("*.jar"))
     if not jars:
-        raise MissingPart(f"no Delta jars in {settings.jars}", "run `make setup`")
+        raise MissingPart(
+            f"no Delta jars in {settings.jars}", "run `make setup`, or name their folder in FRONTSTAGE_JARS"
+        )
     scratch = settings.var / "spark"
     jvm = f"-Duser.timezone=UTC -Dderby.system.home={scratch} {_JIT[settings.spark_jit]}"
     return {
