@@ -18,6 +18,7 @@ from etl.streams.adhoc.version import compiled_query
 from etl.streams.declared import catalog
 from etl.streams.microbatch import Executor
 from tests.support.correlate_histories import EPOCH
+from tests.support.correlate_histories import at as at
 from tests.support.stream_site import StreamSite
 
 Row = dict[str, Any]
