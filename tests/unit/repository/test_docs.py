@@ -139,7 +139,9 @@ def test_every_source_file_a_page_names_exists(page: Path) -> None:
 def test_the_readme_names_what_a_newcomer_needs() -> None:
     readme = (PROJECT / "README.md").read_text()
     assert {"demo", "up", "down", "test"} <= set(in_code(TARGET, readme))
-    pictures = {f"docs/images/{name}" for name in ("flow.svg", "airflow-run.png", "frontstage-page.png", "digest.png")}
+    pictures = {
+        f"docs/images/{name}" for name in ("flow.svg", "airflow-run.png", "frontstage-page.png", "run-report.png")
+    }
     assert pictures <= set(LINK.findall(readme))
 
 
