@@ -106,6 +106,24 @@ class Settings(BaseSettings):
     )
     airflow_port: Port = Field(8080, description="Port of Airflow's UI and REST API on 127.0.0.1.")
 
+    kafka_servers: str | None = Field(
+        None, description="Kafka brokers, `host:port` and more of them after commas, of topics that name none."
+    )
+    kafka_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="How brokers are spoken to."
+    )
+    kafka_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "SCRAM-SHA-512", description="How to sign in at brokers, with a protocol that begins with SASL."
+    )
+    kafka_username: str | None = Field(None, description="Who signs in at brokers.")
+    kafka_password: SecretStr | None = Field(None, description="The password of who signs in at brokers.")
+    kafka_password_file: Path | None = Field(
+        None, description="A file that holds that password, in place of the setting; every batch reads it."
+    )
+    kafka_authority: Path | None = Field(
+        None, description="File of PEM certificates that brokers are trusted by. Unset: those of the system."
+    )
+
     spark_master: str = Field("local[*]", description="Spark master URL.")
     spark_driver_memory: str = Field(
         "2g", pattern=r"^[1-9][0-9]*[mg]$", description="Memory of the Spark driver's JVM."
@@ -165,10 +183,14 @@ class Settings(BaseSettings):
         "streams",
         "correlations",
         "sites",
+        "kafka_password_file",
+        "kafka_authority",
         mode="after",
     )
     @classmethod
-    def _absolute(cls, path: Path, info: Any) -> Path:
+    def _absolute(cls, path: Path | None, info: Any) -> Path | None:
+        if path is None:
+            return None
         home: Path = info.data.get("home", PROJECT)
         if info.field_name in ("pipelines", "streams", "correlations") and not (home / path).is_dir():
             home = PROJECT

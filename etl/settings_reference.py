@@ -56,6 +56,7 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Postgres", ("postgres_",)),
     ("Airflow", ("airflow_", "schedule")),
+    ("Kafka", ("kafka_",)),
     ("Spark", ("spark_",)),
     ("Joins", ("tactic", "policy", "budget_", "lookup_", "task_", "master_")),
 )

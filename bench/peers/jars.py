@@ -28,7 +28,7 @@ def jdbc_jar(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         progress("downloading the JDBC driver")
-        found = _resolve(Path(scratch)) / name
+        found = resolved(_WANTED, Path(scratch)) / name
         if _sum(found) != digest:
             raise MissingPart(
                 f"{name} could not be downloaded, or has not the sum of {_SUMS.name}", "check the network"
@@ -41,11 +41,11 @@ def _sum(path: Path) -> str | None:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
-def _resolve(scratch: Path) -> Path:
-    """spark-submit resolves, then "runs" an empty program: no session, no cluster."""
+def resolved(wanted_in: Path, scratch: Path) -> Path:
+    """The folder of the jars that a file names. spark-submit resolves, then "runs" an empty program: no session."""
     package = importlib.util.find_spec("pyspark")
     spark = Path((package.origin if package is not None else None) or "").parent
-    lines = [line for line in _WANTED.read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line for line in wanted_in.read_text().splitlines() if line and not line.startswith("#")]
     wanted = ",".join(line for line in lines if not line.startswith("- "))
     excluded = ",".join(line.removeprefix("- ") for line in lines if line.startswith("- "))
     empty = scratch / "empty.py"

@@ -17,17 +17,25 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from etl.adapters.durable import make_folder, sync_folder
 from etl.contract.model import Format
+from etl.contract.types import TIMESTAMP
 
 SETTLE = timedelta(seconds=10)
 """How long a file must not have changed before its last, unterminated line counts as complete."""
 QUIET = timedelta(seconds=60)
 """How long a consumed file stays where it is: its writer may not be done with it."""
+
+MESSAGE_BYTES = 256
+"""What a message counts for when batches are sized; only how it compares with itself matters."""
 
 _SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
 _BLOCK = 4 * 2**20
@@ -52,12 +60,20 @@ class LandedFile:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Bytes `first` to `last` (exclusive) of one file; `ordinal` is its place among the batch's slices."""
+    """Bytes `first` to `last` (exclusive) of one file, or offsets of one partition of a topic (`etl.adapters.kafka`).
+
+    `ordinal` is its place among the batch's slices.
+    """
 
     ordinal: int
     file: LandedFile
     first: int
     last: int
+
+    @property
+    def bytes(self) -> int:
+        """How much it is to read; a message counts for so many bytes as are assumed of each."""
+        return (self.last - self.first) * (MESSAGE_BYTES if is_range(self.file.name) else 1)
 
     def as_json(self) -> dict[str, Any]:
         place = {"ordinal": self.ordinal, "first": self.first, "last": self.last}
@@ -94,6 +110,11 @@ class Limits:
     def within(self, batch_bytes: int | None) -> Limits:
         """These limits, with a batch of at most so many bytes."""
         return self if batch_bytes is None else replace(self, batch_bytes=min(self.batch_bytes, batch_bytes))
+
+
+def is_range(name: bytes) -> bool:
+    """Whether a slice is of a topic's partition, `topic/partition`; the name of a file has no slash."""
+    return b"/" in name
 
 
 def release_name(number: int, token: str, format: Format) -> str:
@@ -270,6 +291,11 @@ class SliceReader:
     def __init__(self, folder: Path, slice: Slice) -> None:
         self._folder, self._slice = folder, slice
         self.digest, self.changed = "", False
+
+    def landed_at(self, lines: npt.NDArray[np.int64]) -> pa.Array:
+        """When these lines came: with the file's last change."""
+        landed = datetime.fromtimestamp(self._slice.file.modified_ns / 1e9, UTC)
+        return pa.array([landed], TIMESTAMP).take(pa.array(np.zeros(len(lines), np.int32)))
 
     def header(self) -> bytes:
         """The file's first line, for formats that name their columns there."""

@@ -219,7 +219,8 @@ def _lines(pipeline: Pipeline) -> Iterator[str]:
     from etl.contract.types import declared_name
 
     stream = pipeline.stream
-    yield f"{pipeline.name}: {stream.source.format} in {stream.source.landing}, {pipeline.schedule}"
+    place = stream.source.landing if stream.source.topic is None else f"topic {stream.source.topic.name}"
+    yield f"{pipeline.name}: {stream.source.format} in {place}, {pipeline.schedule}"
     yield f"deadline {pipeline.deadline.total_seconds():g} s, grace {pipeline.grace.total_seconds() / 3600:g} h"
     yield "fields"
     for field in stream.fields:

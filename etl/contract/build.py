@@ -5,6 +5,7 @@ Collects every mistake on the way, so that a person who corrects a file sees all
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,9 +28,13 @@ from etl.contract.model import (
     Rule,
     Source,
     Stream,
+    Topic,
 )
 
 _LIMITS = ("min", "max", "after", "before", "one_of", "pattern")
+_OF_TOPICS = ("servers", "start", "tombstones", "on_loss")
+_TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
+_SERVERS = re.compile(r"[^\s,:@/]+:[0-9]{1,5}(,[^\s,:@/]+:[0-9]{1,5})*")
 
 
 @dataclass(slots=True)
@@ -73,16 +78,20 @@ class StreamBuilder:
                 yield rule
 
     def source(self, table: SourceTable) -> Source:
+        """A folder of files; only pipelines read topics."""
         path: TomlPath = ("stream", "source")
         with self.collecting():
-            _check_landing((*path, "landing"), table.landing)
+            _check_files(path, table)
+        self._check_delimiter(path, table)
+        return Source(self.home / (table.landing or ""), table.format, table.delimiter or ",")
+
+    def _check_delimiter(self, path: TomlPath, table: SourceTable) -> None:
         if table.delimiter is not None and table.format != "csv":
             sentence = f"a source of format {table.format!r} has no delimiter; only csv has one"
             self.mistakes.append(Mistake((*path, "delimiter"), sentence))
         if table.delimiter is not None and table.delimiter in "\"'\\\r\n":
             sentence = f"delimiter {table.delimiter!r} has another meaning in CSV; use , ; | or a tab"
             self.mistakes.append(Mistake((*path, "delimiter"), sentence))
-        return Source(self.home / table.landing, table.format, table.delimiter or ",")
 
     def duration(self, key: str, given: str) -> timedelta:
         length = times.duration(given)
@@ -105,9 +114,9 @@ class Builder(StreamBuilder):
     def pipeline(self, name: str) -> Pipeline:
         document = self.document
         declared = self.fields()
-        stream = Stream(
-            self.source(document.stream.source), declared, tuple(document.stream.key), document.stream.event_time
-        )
+        table = document.stream.source
+        source = self.source(table) if table.topic is None else self._topic(table, name)
+        stream = Stream(source, declared, tuple(document.stream.key), document.stream.event_time)
         return Pipeline(
             name=name,
             stream=stream,
@@ -127,6 +136,20 @@ class Builder(StreamBuilder):
             held=document.held,
             hold_on=frozenset(document.hold_on),
         )
+
+    def _topic(self, table: SourceTable, name: str) -> Source:
+        path: TomlPath = ("stream", "source")
+        with self.collecting():
+            _check_topic(path, table)
+        self._check_delimiter(path, table)
+        topic = Topic(
+            table.topic or "",
+            table.servers,
+            table.start or "earliest",
+            table.tombstones or "quarantine",
+            table.on_loss or "stop",
+        )
+        return Source(self.home / "landing" / f"{name}.kafka", table.format, table.delimiter or ",", topic)
 
     def _masters(self) -> Iterator[Master]:
         for name, table in self.document.master.items():
@@ -167,6 +190,30 @@ def _named_rule(path: TomlPath, name: str, table: RuleTable, known: dict[str, Fi
     if table.not_null is not None:
         return ExpressionRule(name, f"`{table.column}` is not null")
     return field_tables.range_rule(path, name, about, table)
+
+
+def _check_files(path: TomlPath, table: SourceTable) -> None:
+    if table.topic is not None:
+        raise Refusal((*path, "topic"), 'streams of correlations read files; give landing = "…" in place of a topic')
+    given = [key for key in _OF_TOPICS if getattr(table, key) is not None]
+    if given:
+        raise Refusal((*path, given[0]), f'{given[0]} is about a topic; give topic = "…", or leave it out')
+    if table.landing is None:
+        raise Refusal(path, "[stream.source] has no 'landing' and no 'topic'; it needs one of them")
+    _check_landing((*path, "landing"), table.landing)
+
+
+def _check_topic(path: TomlPath, table: SourceTable) -> None:
+    if table.landing is not None:
+        raise Refusal((*path, "landing"), "events come from files or from a topic; give landing or topic, not both")
+    if not _TOPIC.fullmatch(table.topic or ""):
+        allowed = "up to 249 letters, digits, dots, underscores and hyphens"
+        raise Refusal((*path, "topic"), f"topic is {table.topic!r}, but must be {allowed}")
+    if table.servers is not None and not _SERVERS.fullmatch(table.servers):
+        allowed = "'host:port', more of them after commas, without names or passwords"
+        raise Refusal((*path, "servers"), f"servers is {table.servers!r}, but must be {allowed}")
+    if table.format == "parquet":
+        raise Refusal((*path, "format"), "messages of a topic are 'jsonl' or 'csv'; parquet is for files")
 
 
 def _check_landing(path: TomlPath, landing: str) -> None:

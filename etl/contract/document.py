@@ -81,9 +81,31 @@ class RuleTable(Limits):
 
 
 class SourceTable(Table):
-    landing: str = Field(min_length=1, description="Folder where files appear, relative to the home folder.")
+    """Where events arrive: `landing` (files) or `topic` (messages), one of them."""
+
+    landing: str | None = Field(
+        None, min_length=1, description="Folder where files appear, relative to the home folder."
+    )
     format: Literal["jsonl", "csv", "parquet"] = "jsonl"
     delimiter: str | None = Field(None, min_length=1, max_length=1, description="Between the values of CSV: a comma.")
+    topic: str | None = Field(None, min_length=1, description="Kafka topic whose messages are events, one each.")
+    servers: str | None = Field(
+        None,
+        min_length=1,
+        examples=["broker-1:9092,broker-2:9092"],
+        description="Brokers of the topic; FRONTSTAGE_KAFKA_SERVERS unless said.",
+    )
+    start: Literal["earliest", "latest"] | None = Field(
+        None, description="Where the first batch begins in the topic: earliest unless said."
+    )
+    tombstones: Literal["quarantine", "skip"] | None = Field(
+        None, description="What becomes of messages without a value: quarantine unless said."
+    )
+    on_loss: Literal["stop", "skip"] | None = Field(
+        None,
+        description="When offsets are gone before a batch has read them, or the topic was made anew: stop the run "
+        "unless said, or go on with what is there and write down what was lost.",
+    )
 
 
 class StreamTable(Table):

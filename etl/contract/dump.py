@@ -1,6 +1,6 @@
 """A pipeline as canonical JSON: the same declaration always gives the same text, so that two of them can be compared.
 
-Where events land and where the file is are left out: they are about a machine, not about the tables.
+Where events land, who brings them and where the file is are left out: they are about a machine, not about the tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from etl.contract.model import Pipeline
 from etl.contract.types import declared_name
 
-_LOCAL = frozenset(("landing", "file"))
+_LOCAL = frozenset(("landing", "file", "servers"))
 
 
 def as_dict(pipeline: Pipeline) -> dict[str, Any]:

@@ -102,8 +102,16 @@ def _stream(name: str, before: dict[str, Any], after: dict[str, Any]) -> Iterato
             raise ChangeRefused(name, f"field {field!r} always had a value and would be optional")
         if old[field] != declared:
             yield Change("setting", f"field {field}")
+    _same_tombstones(name, before["source"].get("topic"), after["source"]["topic"])
     if before["source"] != after["source"]:
         yield Change("setting", "source")
+
+
+def _same_tombstones(name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+    """An audit counts messages again as they are declared now."""
+    if before and after and before["name"] == after["name"] and before["tombstones"] != after["tombstones"]:
+        was, would = _shown(before["tombstones"]), _shown(after["tombstones"])
+        raise ChangeRefused(name, f"tombstones of topic {after['name']!r} was {was} and would be {would}")
 
 
 def _nullable(field: dict[str, Any]) -> bool:

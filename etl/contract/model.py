@@ -34,6 +34,12 @@ AfterGrace = Literal["quarantine", "unknown"]
 """Where events go whose required master row has not come within the grace: out, or in with the unknown member."""
 Held = Literal["wait", "go_on"]
 """What later batches do while one that failed its audit is held."""
+Start = Literal["earliest", "latest"]
+"""Where the first batch begins in a topic: with all that it holds, or with what comes from then on."""
+Tombstones = Literal["quarantine", "skip"]
+"""What becomes of messages without a value."""
+OffsetLoss = Literal["stop", "skip"]
+"""What a batch does when offsets are gone before any batch has read them, or the topic was made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +116,27 @@ Rule = RangeRule | SetRule | PatternRule | ExpressionRule
 
 
 @dataclass(frozen=True, slots=True)
+class Topic:
+    """A Kafka topic whose messages are events, one each."""
+
+    name: str
+    servers: str | None = None  # host:port, more of them after commas; None: as the settings say
+    start: Start = "earliest"
+    tombstones: Tombstones = "quarantine"
+    on_loss: OffsetLoss = "stop"
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """Where events arrive: a folder of files. Text files hold one event a line."""
+    """Where events arrive: a folder of files, or a topic. Text files hold one event a line.
+
+    A pipeline with a topic has a landing folder, too: lines that people release from quarantine come back there.
+    """
 
     landing: Path
     format: Format = "jsonl"
     delimiter: str = ","  # of CSV
+    topic: Topic | None = None
 
 
 @dataclass(frozen=True, slots=True)

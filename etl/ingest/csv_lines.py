@@ -10,13 +10,14 @@ Under a header that cannot be read, or names a declared field twice, every line 
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from etl.contract.model import Field
+from etl.contract.model import Field, Stream
 from etl.errors import TerminalError
 from etl.ingest.kernels.csv_text import scan_records
 from etl.ingest.kernels.spans import ABSENT
@@ -44,6 +45,14 @@ def split_header(lines: Lines) -> tuple[bytes, Lines]:
         return b"", lines
     header = b"" if lines.too_long[0] else lines.data[lines.start[0] : lines.end[0]].tobytes()
     return header, lines.without_first()
+
+
+def csv_header(stream: Stream) -> bytes:
+    """The header of lines that come without one: the declared fields, each once, as the input calls them."""
+    names = dict.fromkeys(one.source_name for one in stream.fields)
+    line = io.StringIO()
+    csv.writer(line, delimiter=stream.source.delimiter, lineterminator="").writerow(names)
+    return line.getvalue().encode()
 
 
 def parse(lines: Lines, fields: Sequence[Field], header: bytes, delimiter: str = ",") -> Parsed:

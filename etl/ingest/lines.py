@@ -67,6 +67,16 @@ def split(data: Data, first_line: int) -> Lines:
     return lines
 
 
+def of_values(values: pa.Array, number: I64) -> Lines:
+    """Binary values as lines, each whole whatever it holds; none is blank. `number`: what each is known by."""
+    data = _read_only(np.frombuffer(values.buffers()[2] or b"", np.uint8))
+    places = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
+    start, end = places[:-1].copy(), places[1:].copy()
+    too_long = end - start > LONGEST_LINE
+    end[too_long] = start[too_long] + KEPT_OF_TOO_LONG
+    return Lines(data, start, end, number, too_long)
+
+
 class LineReader:
     """The lines of a file that is read in blocks of any size.
 

@@ -1,7 +1,7 @@
 """OpenLineage: one event per batch that says which datasets a run read and wrote, as the specification has it.
 
 The event is posted as JSON; the client library is not needed for one request. Names: landing folders and Delta tables
-are `file` datasets, masters and the mart `postgres` or `file` ones.
+are `file` datasets, topics `kafka` ones, masters and the mart `postgres` or `file` ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ def event(facts: BatchFacts, pipeline: Pipeline, warehouse: Path, home: Path) ->
 
 
 def _inputs(pipeline: Pipeline, home: Path) -> Iterator[dict[str, Any]]:
-    yield {"namespace": "file", "name": str(pipeline.stream.source.landing)}
+    source = pipeline.stream.source
+    if source.topic is not None:
+        yield {"namespace": f"kafka://{(source.topic.servers or 'default').split(',')[0]}", "name": source.topic.name}
+    else:
+        yield {"namespace": "file", "name": str(source.landing)}
     for master in pipeline.masters:
         yield {"namespace": "postgres" if master.store == "postgres" else "file", "name": master.location(home)}
 

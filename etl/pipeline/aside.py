@@ -29,14 +29,13 @@ from etl.adapters import claims as claim
 from etl.adapters.claims import ClaimIndex, Claims, lanes
 from etl.adapters.data_files import read_parts, write_part
 from etl.adapters.durable import sync_folder
-from etl.adapters.landing import SliceReader
 from etl.adapters.ledger import Aside, BatchRecord, DataFile, Decision, TakenUp
 from etl.adapters.losses import LossBook
 from etl.contract.types import TIMESTAMP
 from etl.errors import TerminalError
 from etl.pipeline import isolate, recover, wire
 from etl.pipeline.plan import FACT, HELD, QUARANTINE, UNKNOWN, BatchPlan
-from etl.pipeline.read import event_keys, events_of, landed_rows, waiting_rows
+from etl.pipeline.read import event_keys, events_of, landed_rows, slice_reader, waiting_rows
 from etl.pipeline.rows import quarantine_rows
 from etl.validate.checks import Checks
 
@@ -125,9 +124,9 @@ def _accepted_rows(run: MicroBatch, record: BatchRecord) -> Iterator[pa.Table]:
     for path in record.decided.resolved:
         yield _mine(waiting_rows(run.places, stream, path), index, record.batch)
     for one in run.ledger.slices(record.batch):
-        source = SliceReader(run.places.landing, one)
+        source = slice_reader(run.places, one)
         for events, released_from in events_of(stream, one, source, choice):
-            yield _mine(landed_rows(events, released_from, one, checks, stream), index, record.batch)
+            yield _mine(landed_rows(events, released_from, one, source, checks, stream), index, record.batch)
 
 
 def _mine(rows: pa.Table, index: ClaimIndex, batch: int) -> pa.Table:

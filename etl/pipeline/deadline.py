@@ -95,6 +95,7 @@ class Control:
     budgets: Mapping[str, BatchBudget] = field(default_factory=dict)  # by master, of one task
     reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # by master, what that follows from
     taken_bytes: int = 0  # what it did take in
+    lost: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)  # by partition of a topic: never read
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -25,7 +25,8 @@ import pyarrow.dataset as ds
 from etl.adapters import claims as claim
 from etl.adapters import landing, mart
 from etl.adapters.claims import ClaimIndex, lanes
-from etl.adapters.landing import Limits, Slice, SliceReader
+from etl.adapters.kafka.copies import CopyReader, copy_path
+from etl.adapters.landing import Limits, Slice, SliceReader, is_range
 from etl.adapters.ledger import Ledger
 from etl.columnar.keys import U64
 from etl.contract.model import Pipeline
@@ -35,7 +36,7 @@ from etl.pipeline.line_choice import POISON, LineChoice
 from etl.pipeline.masking import MASK
 from etl.pipeline.plan import BACKLOG, FACT, Places
 from etl.pipeline.quarantine import Quarantine, Selection
-from etl.pipeline.read import event_keys, events_of
+from etl.pipeline.read import Reader, event_keys, events_of
 
 _STATES = {claim.FREE: "free", claim.ACCEPTED: "accepted", claim.WAITING: "waiting", claim.UNKNOWN: "accepted"}
 
@@ -188,8 +189,8 @@ class Tracer:
         waited = {(one["batch"], one["file"], one["line"]): one["open"] for one in found.backlog}
         event_known = bool(waited)
         for batch, one in self._slices(now):
-            for line in self._lines(one):
-                place = (one[1].file.label, line)
+            for line in self._lines(*one):
+                place = (one[0].file.label, line)
                 if batch is None:
                     role = "not read yet"
                 elif (str(batch), *place) in refused:
@@ -202,29 +203,35 @@ class Tracer:
                     role = "duplicate"
                 yield Occurrence(*place, batch, role)
 
-    def _slices(self, now: datetime) -> Iterator[tuple[int | None, tuple[Path, Slice]]]:
-        """What batches have read, where it is now, then what none has read."""
+    def _slices(self, now: datetime) -> Iterator[tuple[int | None, tuple[Slice, Reader]]]:
+        """What batches have read, where it is now, then what has landed and none has read."""
         paths = {path.stat().st_ino: path for path in self._files()}
         for batch, one in self._ledger.all_slices():
-            if one.file.inode in paths:
-                yield batch, (paths[one.file.inode], one)
+            if is_range(one.file.name):
+                if copy_path(self._places.archive, one).exists():
+                    yield batch, (one, CopyReader(self._places.archive, one))
+            elif one.file.inode in paths:
+                yield batch, self._at(paths[one.file.inode], one)
         source, folder = self._pipeline.stream.source, self._places.landing
         files = landing.scan(folder, source.format)
         consumed = self._ledger.consumed([file.name for file in files]) if files else {}
         for one in landing.fix_slices(folder, files, consumed, source.format, now, Limits(batch_bytes=2**62)):
-            yield None, (folder / os.fsdecode(one.file.name), one)
+            yield None, self._at(folder / os.fsdecode(one.file.name), one)
+
+    @staticmethod
+    def _at(path: Path, one: Slice) -> tuple[Slice, Reader]:
+        here = replace(one, file=replace(one.file, name=os.fsencode(path.name)))
+        return one, SliceReader(path.parent, here)
 
     def _files(self) -> Iterator[Path]:
         for folder in (self._places.archive, self._places.landing):
             if folder.is_dir():
                 yield from (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
-    def _lines(self, found: tuple[Path, Slice]) -> Iterator[int]:
+    def _lines(self, one: Slice, source: Reader) -> Iterator[int]:
         """The numbers of the lines with the key."""
-        path, one = found
-        here = replace(one, file=replace(one.file, name=os.fsencode(path.name)))
         lo, hi = self._lanes
-        for events, _ in events_of(self._pipeline.stream, here, SliceReader(path.parent, here), self._aside(here)):
+        for events, _ in events_of(self._pipeline.stream, one, source, self._aside(one)):
             found_lo, found_hi = lanes(event_keys(events.batch, self._pipeline.stream))
             whole = np.ones(len(events), np.bool_)
             for name in self._pipeline.stream.key:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from etl.errors import FrontstageError
+from etl.errors import FrontstageError, TerminalError
 from etl.pipeline import wire
 from etl.pipeline.plan import BatchPlan
 from etl.pipeline.read import read
 from etl.pipeline.route import route
+from etl.pipeline.topic_input import Fetch
 from etl.pipeline.wire import Message
 
 
@@ -20,6 +21,9 @@ class InProcess:
 
     def __init__(self, slots: int = 2) -> None:
         self.slots = slots
+
+    def fetch(self, wanted: Fetch) -> None:
+        raise TerminalError(f"topic {wanted.topic!r} is read by Spark's source, and here is no Spark")
 
     def run(self, plan: BatchPlan) -> list[Message]:
         shares: dict[int, list[Message]] = defaultdict(list)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from etl.adapters.landing import Slice, SliceReader, format_of
+from etl.adapters.landing import Slice, SliceReader, format_of, is_range
 from etl.adapters.losses import LossBook, Losses, Part, Suspects
 from etl.contract.model import Format
 from etl.errors import TerminalError
@@ -227,7 +227,9 @@ class _Search(Generic[T]):
         self.progress(f"{one.file.label!a}, line {line}: tasks do not survive it, so it is refused as poison")
 
     def _whole(self, one: Slice) -> Part | None:
-        """All lines of a slice; a Parquet file counts as one."""
+        """All lines of a slice; a Parquet file counts as one. The lines of a topic are its offsets."""
+        if is_range(one.file.name):
+            return (one.ordinal, one.first, one.last - 1) if one.first < one.last else None
         folder, format = self.trial.source(one)
         if format == "parquet":
             return (one.ordinal, 1, 1)

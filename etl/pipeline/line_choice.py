@@ -44,14 +44,19 @@ class LineChoice:
 ALL_LINES = LineChoice()
 
 
+def poison_events(lines: Lines, stream: Stream) -> Events:
+    """Lines that tasks do not survive, as refused events."""
+    return refused_events(lines, stream, POISON)
+
+
 def _taken(lines: Lines, rows: npt.NDArray[np.bool_]) -> Lines:
     return Lines(lines.data, lines.start[rows], lines.end[rows], lines.number[rows], lines.too_long[rows])
 
 
-def poison_events(lines: Lines, stream: Stream) -> Events:
+def refused_events(lines: Lines, stream: Stream, reason: str) -> Events:
     """Lines that are not looked into, as refused events."""
     n = len(lines)
     all_of_them, none_of_them = np.ones(n, np.bool_), np.zeros(n, np.bool_)
     columns = [Column(pa.nulls(n, one.type), all_of_them, none_of_them) for one in stream.fields]
-    broken = ((POISON, all_of_them),)
+    broken = ((reason, all_of_them),)
     return from_columns(columns, pa.nulls(n, pa.string()), stream.fields, broken, lines.raw, lines.number)

@@ -12,13 +12,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from etl.adapters.landing import is_range
 from etl.contract.model import Stream
+from etl.ingest.csv_lines import csv_header
 
 MASK = "***"
 HIDDEN = "(not shown: the line cannot be taken apart, and one of its fields is sensitive)"
@@ -86,7 +89,12 @@ class Masking:
         return line.getvalue()
 
     def header(self, name: str, landed_at: datetime) -> str | None:
-        """The first line of the very file that landed then under this name, wherever it is by now."""
+        """The first line of the very file that landed then under this name, wherever it is by now.
+
+        Messages have none of their own; theirs is as declared.
+        """
+        if is_range(os.fsencode(name)):
+            return csv_header(self.pipeline.stream).decode()
         for path in self._candidates(name):
             try:
                 if datetime.fromtimestamp(path.stat().st_mtime_ns / 1e9, UTC) == landed_at:

@@ -1,6 +1,7 @@
 """One micro-batch, top-down: write, audit, publish.
 
     1 fix input   which bytes of which files, in the ledger, before anything is read
+                  (of a topic: which offsets of which partitions; then they are copied into the archive)
     2 run         read → parse → rules │ one shuffle by key │ claims → dedupe → enrich → route → write    (the tasks)
     3 decide      ONE Postgres commit: files, counts, sums, master versions, claims
     4 audit       Great Expectations on the accepted files, while rows are copied into the mart's open transaction;
@@ -24,6 +25,7 @@ from typing import Protocol
 from etl.adapters import landing
 from etl.adapters.delta_log import DeltaLog
 from etl.adapters.great_expectations import Audit
+from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
 from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
 from etl.adapters.losses import LossBook
@@ -39,6 +41,7 @@ from etl.pipeline.deadline import Control
 from etl.pipeline.dimensions import Dimensions
 from etl.pipeline.engine import Engine
 from etl.pipeline.plan import BatchPlan, Places
+from etl.pipeline.topic_input import Fetch, TopicInput
 from etl.pipeline.wire import Message
 
 Clock = Callable[[], datetime]
@@ -72,6 +75,10 @@ class Executor(Protocol):
         """Run reading and routing tasks; gives all that they tell."""
         ...
 
+    def fetch(self, wanted: Fetch) -> None:
+        """Copy offsets of a topic."""
+        ...
+
 
 def no_fault(_: str) -> None:
     """No fault is injected here."""
@@ -92,6 +99,7 @@ class MicroBatch:
     executor: Executor
     clock: Clock
     progress: Progress
+    topic: TopicInput | None = None
     limits: Limits = field(default_factory=Limits)
     checkpoint: Checkpoint = no_fault
 
@@ -127,26 +135,34 @@ class MicroBatch:
         source = self.resolved.pipeline.stream.source
         files = landing.scan(self.places.landing, source.format)
         consumed = self.ledger.consumed([file.name for file in files]) if files else {}
-        control = self._control(files, consumed)
+        offsets = None if self.topic is None else self.topic.waiting(self.ledger)
+        control = self._control(files, consumed, 0 if offsets is None else offsets.bytes)
         limits = self.limits.within(control.take_bytes)
         slices = landing.fix_slices(self.places.landing, files, consumed, source.format, now, limits)
+        if self.topic is not None and offsets is not None:
+            room_bytes = 2**62 if control.take_bytes is None else control.take_bytes
+            fixed = self.topic.fix(offsets, self.limits, room_bytes, now, slices)
+            slices, control = (*slices, *fixed.slices), replace(control, lost=fixed.lost)
         if not slices and not self.ledger.judged_asides() and not self._can_go_on(now):
             return None
         last = self.ledger.last()
         batch = 1 if last is None else last.batch + 1
         self.checkpoint("before input is fixed")
-        taken = sum(one.last - one.first for one in slices)
+        taken = sum(one.bytes for one in slices)
         self.ledger.fix(batch, run_id, now, slices, replace(control, taken_bytes=taken).as_json())
+        for partition, (first, end) in control.lost.items():
+            self.progress(f"{partition}: offsets {first} to {'the end' if end is None else end - 1} are lost unread")
         self.checkpoint("after input is fixed")
         return batch
 
-    def _control(self, files: Sequence[LandedFile], consumed: Mapping[bytes, Consumed]) -> Control:
+    def _control(self, files: Sequence[LandedFile], consumed: Mapping[bytes, Consumed], in_topic: int) -> Control:
         """What the next batch may do and still end in time."""
         pipeline = self.resolved.pipeline
         landed = sum(file.size - (consumed[file.name].end if file.name in consumed else 0) for file in files)
         shed = sum(file.waiting for file in self.ledger.backlog_files() if file.cause == "time")
         costs = deadline.observed(deadline.past(self.ledger.history(deadline.RECENT)))
-        control = deadline.control(costs, landed, shed, pipeline.deadline, pipeline.shedding, self.executor.slots)
+        slots = self.executor.slots
+        control = deadline.control(costs, landed + in_topic, shed, pipeline.deadline, pipeline.shedding, slots)
         if control.overloaded:
             self.progress(f"overload: {control.waiting} events wait, one batch serves {control.capacity} in time")
         return control
@@ -183,6 +199,9 @@ class MicroBatch:
     def _decide(self, batch: int) -> bool:
         """Decide a batch whose input is fixed. False when there turned out to be nothing in it."""
         began, started_s = self.ledger.get(batch), time.perf_counter()
+        if not self._fetch(batch):
+            self.ledger.abandon(batch)
+            return False
         with ExitStack() as pins:
             pinned = self.engine.pinned(f"{self.name} batch {batch}", began.started_at, self.progress)
             masters = pins.enter_context(pinned)
@@ -203,10 +222,24 @@ class MicroBatch:
                 self._leave_out(batch, slices, gathered.changed)
         raise InputRestless(self.name, tuple(one.file.label for one in slices))
 
+    def _fetch(self, batch: int) -> bool:
+        """Copy the offsets that a batch reads. False: they are gone, and it is declared that this stops nobody."""
+        if self.topic is None:
+            return True
+        try:
+            if self.topic.fetch(self.executor, self.ledger.slices(batch)):
+                self.checkpoint("after offsets are copied")
+        except (OffsetsGone, TopicRecreated) as error:
+            if self.topic.topic.on_loss == "stop":
+                raise
+            self.progress(f"batch {batch} begins anew: {error}")
+            return False
+        return True
+
     def _plan(self, began: BatchRecord, slices: tuple[Slice, ...], masters: tuple[PinnedMaster, ...]) -> BatchPlan:
         control = Control() if began.control is None else Control.from_json(began.control)
         backlog = self._waiting(masters, began.started_at, control.reload)
-        size = sum(one.last - one.first for one in slices) + sum(file.waiting * 200 for file in backlog)
+        size = sum(one.bytes for one in slices) + sum(file.waiting * 200 for file in backlog)
         tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
         return BatchPlan(
             resolved=self.resolved,

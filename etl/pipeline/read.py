@@ -1,4 +1,4 @@
-"""The task that reads: slices of landed files and files of the backlog → typed events, dealt out by key.
+"""The task that reads: slices of landed files or topics, files of the backlog → typed events, dealt out by key.
 
     slice ── blocks ── lines ── typed columns or reasons ── rules ──▶ wire rows ── by key ──▶ one message per router
                                                                 └──▶ per slice: hash, lines read, whether it changed
@@ -9,28 +9,33 @@ The count of lines comes from here, from the reader; what was routed is counted 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from etl.adapters.claims import lanes
-from etl.adapters.landing import Slice, SliceReader, is_release
+from etl.adapters.kafka.copies import CopyReader
+from etl.adapters.landing import Slice, SliceReader, is_range, is_release
 from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
 from etl.contract.types import TIMESTAMP
-from etl.ingest.csv_lines import split_header
+from etl.ingest.csv_lines import csv_header, split_header
 from etl.ingest.drift import Observed, observe
 from etl.ingest.events import Events, parse_events
-from etl.ingest.lines import LineReader, Lines
+from etl.ingest.lines import LineReader, Lines, of_values
 from etl.ingest.parquet_rows import read_rows
 from etl.ingest.payload import payload_hash
 from etl.pipeline import released, wire
-from etl.pipeline.line_choice import ALL_LINES, LineChoice, poison_events
+from etl.pipeline.line_choice import ALL_LINES, LineChoice, poison_events, refused_events
 from etl.pipeline.plan import BatchPlan, Places
 from etl.pipeline.wire import Message
 from etl.validate.checks import Checks
+
+Reader = SliceReader | CopyReader
+TOMBSTONE: Final = "tombstone"
+"""The reason of a message without a value."""
 
 
 def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
@@ -39,13 +44,13 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
     stream = plan.pipeline.stream
     checks = Checks.compile(plan.pipeline.rules, stream.schema, plan.now)
     for one in slices:
-        source = SliceReader(plan.places.landing, one)
+        source = slice_reader(plan.places, one)
         lines, seen = 0, Observed()
         for events, released_from in events_of(stream, one, source, plan.lines):
             lines += len(events)
             if not is_release(one.file.name):  # what was refused before says nothing about what is sent now
                 seen += observe(events, stream.fields)
-            yield from _dealt(landed_rows(events, released_from, one, checks, stream), plan.routers)
+            yield from _dealt(landed_rows(events, released_from, one, source, checks, stream), plan.routers)
         yield wire.json_message(
             "slice",
             {
@@ -60,17 +65,25 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
         yield from _dealt(waiting_rows(plan.places, stream, file.path), plan.routers)
 
 
-def events_of(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice) -> Iterator[tuple[Events, pa.Array]]:
+def slice_reader(places: Places, one: Slice) -> Reader:
+    """What reads a slice: of a landed file, or of a topic's copy."""
+    return CopyReader(places.archive, one) if is_range(one.file.name) else SliceReader(places.landing, one)
+
+
+def events_of(stream: Stream, one: Slice, source: Reader, choice: LineChoice) -> Iterator[tuple[Events, pa.Array]]:
     """The events of a slice, block by block, and the refused line that each was: NULL unless it was released."""
-    if is_release(one.file.name):
+    if isinstance(source, SliceReader) and is_release(one.file.name):
         yield from released.read(b"".join(source.blocks()), stream, one.ordinal, choice)
         return
     for events in slice_events(stream, one, source, choice):
         yield events, pa.nulls(len(events), pa.string())
 
 
-def slice_events(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice = ALL_LINES) -> Iterator[Events]:
+def slice_events(stream: Stream, one: Slice, source: Reader, choice: LineChoice = ALL_LINES) -> Iterator[Events]:
     """The events of a slice in the stream's format, block by block."""
+    if isinstance(source, CopyReader):
+        yield from message_events(stream, one, source, choice)
+        return
     if stream.source.format == "parquet":
         yield from _parquet_events(source, stream)
         return
@@ -80,11 +93,35 @@ def slice_events(stream: Stream, one: Slice, source: SliceReader, choice: LineCh
         if at_header and len(lines):
             header, lines = split_header(lines)
             at_header = False
-        kept, aside = choice.split(one.ordinal, lines)
-        if len(kept):
-            yield parse_events(kept, stream, header)
-        if aside is not None and len(aside):
-            yield poison_events(aside, stream)
+        yield from _chosen_events(stream, one, lines, header, choice)
+
+
+def _chosen_events(stream: Stream, one: Slice, lines: Lines, header: bytes, choice: LineChoice) -> Iterator[Events]:
+    kept, aside = choice.split(one.ordinal, lines)
+    if len(kept):
+        yield parse_events(kept, stream, header)
+    if aside is not None and len(aside):
+        yield poison_events(aside, stream)
+
+
+def message_events(stream: Stream, one: Slice, source: CopyReader, choice: LineChoice) -> Iterator[Events]:
+    """The events of messages: their offsets are the numbers of lines. Those without a value are refused, or no events.
+
+    CSV in messages has no header; its values are those of the declared fields, in their order.
+    """
+    topic = stream.source.topic
+    header = csv_header(stream)
+    for records in source.records():
+        value, offset = records.column("value"), records.column("offset").to_numpy()
+        empty = np.asarray(value.is_null())
+        yield from _chosen_events(
+            stream, one, of_values(value.filter(pa.array(~empty)), offset[~empty]), header, choice
+        )
+        if empty.any() and (topic is None or topic.tombstones == "quarantine"):
+            nothing = of_values(pa.array([b""] * int(empty.sum()), pa.binary()), offset[empty])
+            gone, _ = LineChoice(choice.only).split(one.ordinal, nothing)  # nobody dies of nothing
+            if len(gone):
+                yield refused_events(gone, stream, TOMBSTONE)
 
 
 def _lines(source: SliceReader) -> Iterator[Lines]:
@@ -101,12 +138,13 @@ def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
         yield from read_rows(pa.py_buffer(content), stream)
 
 
-def landed_rows(events: Events, released_from: pa.Array, one: Slice, checks: Checks, stream: Stream) -> pa.Table:
+def landed_rows(
+    events: Events, released_from: pa.Array, one: Slice, source: Reader, checks: Checks, stream: Stream
+) -> pa.Table:
     """Events that have just landed, as they travel."""
     n = len(events)
     reasons = checks.add(events.batch, events.reasons)
     lo, hi = _lanes(event_keys(events.batch, stream))
-    landed_at = datetime.fromtimestamp(one.file.modified_ns / 1e9, UTC)
     columns = [
         *events.batch.columns,
         events.raw,
@@ -114,7 +152,7 @@ def landed_rows(events: Events, released_from: pa.Array, one: Slice, checks: Che
         pa.array([one.file.label], pa.string()).take(pa.array(np.zeros(n, np.int32))),
         pa.array(np.full(n, one.ordinal, np.int32)),
         pa.array(events.line, pa.int64()),
-        pa.array([landed_at], TIMESTAMP).take(pa.array(np.zeros(n, np.int32))),
+        source.landed_at(events.line),
         pa.array(payload_hash(events.batch)),
         pa.array(lo),
         pa.array(hi),

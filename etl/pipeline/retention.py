@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from etl.adapters import landing
 from etl.adapters.landing import Consumed
 from etl.contract.model import Format
-from etl.pipeline import inventory
+from etl.pipeline import inventory, topic_lines
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
@@ -42,10 +42,15 @@ class Removed:
 
 def remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Removed:
     """Remove whole days of archived input."""
-    format, total = run.resolved.pipeline.stream.source.format, Removed()
+    pipeline, total = run.resolved.pipeline, Removed()
+    begun = run.ledger.oldest_unloaded()
+    if begun is not None:  # a topic's messages are archived before they are read
+        before = min(before, begun.started_at)
     for folder in days(run.places.archive, until=before.date()):
         if not dry_run:
-            run.ledger.remove_archive(folder.name, inventory.lines_under(folder, format))
+            lines = inventory.lines_under(folder, pipeline.stream.source.format)
+            lines += topic_lines.messages(pipeline, [folder], run.ledger)
+            run.ledger.remove_archive(folder.name, lines)
         total += remove_folder(folder, dry_run=dry_run)
     return total
 

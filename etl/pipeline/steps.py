@@ -32,6 +32,7 @@ from etl.pipeline.quarantine import Quarantine
 from etl.pipeline.release import Person
 from etl.pipeline.reprocess import reprocess
 from etl.pipeline.run_form import DECLARED, RunForm
+from etl.pipeline.topic_input import topic_input
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 
@@ -191,6 +192,7 @@ class Steps:
             yield self._batch(preparer.prepare(declared, writer, self.clock(), progress), writer, progress)
 
     def _batch(self, prepared: Prepared, writer: Writer, progress: Progress) -> MicroBatch:
+        source = prepared.resolved.pipeline.stream.source
         return MicroBatch(
             resolved=self.form.resolved(prepared.resolved),
             places=prepared.places,
@@ -203,6 +205,7 @@ class Steps:
             executor=self.executor,
             clock=self.clock,
             progress=progress,
+            topic=topic_input(self.settings, source.topic, prepared.places.archive),
             limits=Limits(batch_bytes=self.settings.batch_bytes),
             checkpoint=self.checkpoint,
         )

@@ -23,7 +23,9 @@ from etl.pipeline import wire
 from etl.pipeline.plan import BatchPlan
 from etl.pipeline.read import read
 from etl.pipeline.route import route
+from etl.pipeline.topic_input import Fetch
 from etl.pipeline.wire import DriverLost, Message, TaskLost
+from etl.spark import kafka
 
 _COLUMNS = ["kind", "name", "payload"]
 
@@ -43,6 +45,13 @@ class SparkExecutor:
         self._shared.require(plan.places.tables)
         with told_apart():
             return [Message(row.kind, bytes(row.payload), row.name) for row in self._tasks(plan).collect()]
+
+    def fetch(self, wanted: Fetch) -> None:
+        """One job."""
+        for folder in {one.path.parent for one in wanted.parts}:
+            self._shared.require(folder)
+        with told_apart():
+            kafka.fetch(self._spark, wanted)
 
     def _tasks(self, plan: BatchPlan) -> DataFrame:
         readers = self._spark.range(0, plan.readers, 1, plan.readers)

@@ -2,7 +2,7 @@
 
     writing(dsn, pipeline, holder) ── advisory lock + rising epoch ──▶ Writer ── commits only under its own epoch
 
-    fix      the slices of landed files that a batch reads                     state reading
+    fix      the slices of landed files or topics that a batch reads           state reading
     decide   ONE commit: files, counts, master versions, claims, backlog       state decided
     record…  what the audit said, how long a step took
     load     in the mart's transaction: totals, published tables               state loaded
@@ -13,7 +13,7 @@ reported and counted without reading the warehouse again.
     ledger         the commits that touch several tables; reading, writing
     pipeline_row   the pipeline: declared, written by, published
     batches, held  batches: state, figures; those that wait for a person (batch_rows: finding any)
-    inputs         slices of landed files, the archive
+    inputs         slices of landed files and topics, the archive
     open_events    claims, backlog, unknown members
     records        what is held, as plain values
 """

@@ -1,4 +1,4 @@
-"""One row per slice: which bytes of which landed file a batch reads, and where the file is now."""
+"""One row per slice: which bytes of a landed file, or offsets of a topic, a batch reads, and where the file is now."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from etl.adapters import postgres
+from etl.adapters.kafka.offsets import Position, partition_of
 from etl.adapters.landing import Consumed, LandedFile, Slice
 from etl.adapters.postgres.statements import Statements
 
@@ -46,6 +47,11 @@ class Inputs(Statements):
         """What batches have read of files with these names that are still where they landed."""
         rows = self._all(postgres.statement("input_consumed"), {"names": list(names)})
         return {bytes(row["name"]): _consumed(row) for row in rows}
+
+    def positions(self, topic: str) -> dict[int, Position]:
+        """By partition of a topic, where the last batch that reads of it ends."""
+        rows = self._all(postgres.statement("input_positions"), {"prefix": f"{topic}/".encode()})
+        return {partition_of(bytes(row["name"])): Position(int(row["inode"]), row["last_byte"]) for row in rows}
 
     def put_away(self, names: Iterable[bytes]) -> None:
         """Note that files have left the landing folder."""

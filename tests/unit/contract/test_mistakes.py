@@ -8,6 +8,7 @@ import pytest
 
 from etl.contract.errors import PipelineFileError
 from etl.contract.load import load
+from etl.contract.model import Topic
 
 GOOD = """\
 name = "visits"
@@ -68,6 +69,16 @@ MISTAKES = [
     ('sensitive = ["person.phone"]', 'sensitive = ["person.fone"]', 5, "did you mean 'person.phone'?"),
     ('"landing/visits"', '"../visits"', 8, "must be a folder within the home folder"),
     ('"landing/visits"', '"/visits"', 8, "must be a folder within the home folder"),
+    ('landing = "landing/visits", ', "", 8, "[stream.source] has no 'landing' and no 'topic'; it needs one of them"),
+    ('landing = "landing/visits", ', 'landing = "landing/visits", topic = "v", ', 8, "give landing or topic, not both"),
+    ('landing = "landing/visits"', 'landing = "landing/visits", start = "latest"', 8, "start is about a topic"),
+    ('landing = "landing/visits"', 'topic = "all visits"', 8, "'all visits', but must be up to 249 letters"),
+    ('landing = "landing/visits"', 'topic = ".."', 8, "'..', but must be up to 249 letters"),
+    ('landing = "landing/visits"', 'topic = "v", servers = "me:secret@b"', 8, "must be 'host:port'"),
+    ('landing = "landing/visits"', 'topic = "v", servers = "broker"', 8, "servers is 'broker', but must be"),
+    ('landing = "landing/visits"', 'topic = "v", start = "first"', 8, "but must be one of 'earliest', 'latest'"),
+    ('landing = "landing/visits"', 'topic = "v", on_loss = "go"', 8, "but must be one of 'stop', 'skip'"),
+    ('landing = "landing/visits", format = "csv"', 'topic = "v", format = "parquet"', 8, "parquet is for files"),
     ('format = "csv"', 'format = "xml"', 8, "is 'xml', but must be one of 'jsonl', 'csv', 'parquet'"),
     ('format = "csv"', 'format = "jsonl"', 8, "only csv has one"),
     ('delimiter = ";"', 'delimiter = ";;"', 8, "at most 1 character"),
@@ -170,6 +181,13 @@ def test_the_file_without_mistakes_is_loaded(tmp_path: Path):
         "visit_id": "`visit_id`", "person_town": "`person`.`town`", "per_page": "`per_page`",
     }  # fmt: skip
     assert pipeline.masters[0].columns == ("town", "phone", "updated_at")  # scd2 reads what dates its rows
+
+
+def test_a_topic_takes_the_place_of_a_folder(tmp_path: Path):
+    source = 'topic = "visits.eu", servers = "a:9092,b-1.example:9093", tombstones = "skip"'
+    stream = load(written(tmp_path, GOOD.replace('landing = "landing/visits"', source)), tmp_path).stream
+    assert stream.source.topic == Topic("visits.eu", "a:9092,b-1.example:9093", tombstones="skip")
+    assert stream.source.landing == tmp_path / "landing/visits.kafka"
 
 
 def test_a_file_that_is_not_text_or_not_there_is_a_sentence(tmp_path: Path):
