@@ -1,6 +1,6 @@
 """An asset watcher that sees events arrive: it fires when a run of the pipeline would find something to do, only then.
 
-    landing folder ── listed twice a second ── changed, or some time has passed? ──▶ look (etl.pipeline.arrival)
+    landing folder, topic ── listed twice a second ── changed, or some time has passed? ──▶ look (etl.pipeline.arrival)
          due? ── nothing has happened since the last event? wait longer ──▶ event ──▶ a run of the DAG
 
 What is due comes from the folder and the ledger and not from memory, so a restart of the triggerer changes nothing. An
@@ -11,8 +11,8 @@ intervals, so that a fault costs a failed run a minute and heals by itself when 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,9 +20,12 @@ from typing import Any, Protocol
 import structlog
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from etl.contract.model import Pipeline
+from etl.adapters.kafka.broker import Broker
+from etl.contract.model import Pipeline, Topic
 from etl.errors import FrontstageError
-from etl.pipeline.arrival import Arrival, Look, Mark, WatchedMaster
+from etl.pipeline.arrival import Arrival, Look, Mark, WatchedMaster, WatchedTopic
+from etl.pipeline.topic_input import access_of
+from etl.settings import Settings
 
 _AGAIN_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 15.0, 60.0
@@ -68,6 +71,7 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
         grace_s: float,
         masters: Sequence[Sequence[str | None]] = (),
         poll_s: float = 0.5,
+        topic: Mapping[str, str | None] | None = None,
     ) -> None:
         super().__init__()
         self.arguments: dict[str, Any] = {
@@ -78,6 +82,8 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
             "masters": [list(one) for one in masters],
             "poll_s": poll_s,
         }
+        if topic is not None:  # without who may read it: that is in the settings of whoever looks
+            self.arguments["topic"] = dict(topic)
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> ArrivalTrigger:
@@ -85,13 +91,15 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
         source = pipeline.stream.source
         watched = [WatchedMaster.of(one) for one in pipeline.masters]
         masters = [(one.name, one.store, one.table) for one in watched]
-        return cls(pipeline.name, str(source.landing), source.format, pipeline.grace.total_seconds(), masters)
+        topic = None if source.topic is None else asdict(source.topic)
+        grace_s = pipeline.grace.total_seconds()
+        return cls(pipeline.name, str(source.landing), source.format, grace_s, masters, topic=topic)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", self.arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        arrival = await asyncio.to_thread(self._arrival)
+        arrival = await self._begin()
         loop, repeats = asyncio.get_running_loop(), Repeats()
         seen: object = None
         ask_at = 0.0
@@ -109,6 +117,15 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
                 ask_at = loop.time() + _AGAIN_S
             await asyncio.sleep(self.arguments["poll_s"])
 
+    async def _begin(self) -> Watched:
+        """What to look at, once the settings say enough about it: a trigger that ends is not started again."""
+        while True:
+            try:
+                return await asyncio.to_thread(self._arrival)
+            except FrontstageError as error:
+                log.warning("cannot look for events", pipeline=self.arguments.get("pipeline"), reason=str(error))
+                await asyncio.sleep(_AGAIN_S)
+
     def _arrival(self) -> Watched:
         from etl.settings import load
         from etl.stack import postgres
@@ -122,4 +139,12 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
             grace=timedelta(seconds=given["grace_s"]),
             pages=own.master_pages if own.master_store == "pages" else None,
             masters=tuple(WatchedMaster(*one) for one in given["masters"]),
+            topic=_watched(own, given.get("topic")),
         )
+
+
+def _watched(own: Settings, topic: Mapping[str, Any] | None) -> WatchedTopic | None:
+    if topic is None:
+        return None
+    declared = Topic(**topic)
+    return WatchedTopic(declared, Broker(access_of(own, declared)))

@@ -1,6 +1,7 @@
-"""What a batch would find to do: a landing folder and the backlog against the ledger. Cheap enough to ask every second.
+"""What a batch would find to do: landing folder, topic and backlog against the ledger. Cheap enough to ask often.
 
     landing folder ── what no batch has read ──┐
+    topic ── offsets that no batch has read ───┤
     backlog ── what need not wait any longer ──┼──▶ Look(due, mark)
     ledger ── what is begun and not loaded ────┘
 
@@ -16,9 +17,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from etl.adapters import ledger
+from etl.adapters.kafka import offsets
+from etl.adapters.kafka.broker import Broker, TopicState
+from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
 from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
 from etl.adapters.ledger import Ledger
-from etl.contract.model import Format, Master
+from etl.contract.model import Format, Master, Topic
 from etl.errors import PostgresUnavailable
 from etl.masters.masters import page_store, store_name
 from etl.masters.pages.errors import NothingPublished
@@ -50,9 +54,29 @@ class WatchedMaster:
         return cls(master.name, store_name(master), master.table if logged else None)
 
 
+Seen = LandedFile | TopicState
+"""A file that is there, or what the topic holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTopic:
+    """A topic and who is asked about it."""
+
+    topic: Topic
+    broker: Broker
+
+    def is_due(self, state: TopicState, book: Ledger) -> bool:
+        """Whether a batch would read something of it. What is wrong with it is for a batch to say, loudly."""
+        try:
+            unread = offsets.unread(self.topic, state, book.positions(self.topic.name))
+        except (OffsetsGone, TopicRecreated):
+            return True
+        return offsets.is_due(self.topic, unread)
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One pipeline's landing folder and what its backlog waits for."""
+    """One pipeline's landing folder or topic, and what its backlog waits for."""
 
     pipeline: str
     landing: Path
@@ -61,12 +85,14 @@ class Arrival:
     grace: timedelta
     pages: Path | None = None  # where masters are published; None when they are read directly
     masters: tuple[WatchedMaster, ...] = ()
+    topic: WatchedTopic | None = None
 
-    def listing(self) -> tuple[LandedFile, ...]:
-        """The files that are there now."""
-        return tuple(scan(self.landing, self.format))
+    def listing(self) -> tuple[Seen, ...]:
+        """The files that are there now, and what the topic holds."""
+        files: tuple[Seen, ...] = tuple(scan(self.landing, self.format))
+        return files if self.topic is None else (*files, self.topic.broker.state(self.topic.topic.name))
 
-    def look(self, listing: Sequence[LandedFile], now: datetime) -> Look:
+    def look(self, listing: Sequence[Seen], now: datetime) -> Look:
         """Whether a run would find something to do; no, while one is under way or Postgres is away."""
         try:
             with ledger.reading(self.dsn(), self.pipeline) as book:
@@ -74,7 +100,7 @@ class Arrival:
         except PostgresUnavailable:
             return Look()
 
-    def _look(self, book: Ledger, listing: Sequence[LandedFile], now: datetime) -> Look:
+    def _look(self, book: Ledger, listing: Sequence[Seen], now: datetime) -> Look:
         last = book.last()
         mark = (0, "") if last is None else (last.batch, last.state)
         if book.is_written():
@@ -85,12 +111,16 @@ class Arrival:
         due = self._unread(book, listing, now) or self._waits_no_longer(book, now) or bool(book.judged_asides())
         return Look(due, mark=mark)
 
-    def _unread(self, book: Ledger, listing: Sequence[LandedFile], now: datetime) -> bool:
-        if not listing:
+    def _unread(self, book: Ledger, listing: Sequence[Seen], now: datetime) -> bool:
+        files = [one for one in listing if isinstance(one, LandedFile)]
+        states = [one for one in listing if isinstance(one, TopicState)]
+        if self.topic is not None and any(self.topic.is_due(one, book) for one in states):
+            return True
+        if not files:
             return False
-        consumed = book.consumed([file.name for file in listing])
+        consumed = book.consumed([file.name for file in files])
         limits = Limits(batch_bytes=1)  # one readable byte is enough to know
-        return bool(fix_slices(self.landing, listing, consumed, self.format, now, limits))
+        return bool(fix_slices(self.landing, files, consumed, self.format, now, limits))
 
     def _waits_no_longer(self, book: Ledger, now: datetime) -> bool:
         """Whether something in the backlog can go on: it was shed, its time is over, or a master has changed."""
