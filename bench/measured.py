@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
+QUICK = Path(__file__).resolve().parents[1] / "var" / "bench" / "quick"
+"""Where runs with less work put what they measured: it says that they run, not how fast."""
 
 
 def progress(what: str) -> None:

@@ -1,38 +1,42 @@
-"""`python -m bench.adhoc`: measures, judges, and writes tables into docs/correlations-queries.md (25 minutes).
+"""`python -m bench.adhoc`: measures, judges, draws, and writes tables into docs/correlations-queries.md (25 minutes).
 
 --only through,changes,idle,figures,parts   some parts; the others keep their last rows
---quick                                     small inputs and few queries: to see that it runs
+--quick                                     small inputs and few queries, kept in var/bench/quick: to see that it runs
+
+A contender that is not done in its time is stopped and reported; what it measured until then counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.adhoc import figures, page
+from bench.adhoc import contender, figures, page, plots
 from bench.adhoc.aims import aims
 from bench.adhoc.in_process import Run, ablations, duck_seconds, idle_queries
 from bench.adhoc.workload import QueryShape
-from bench.measured import RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, keep, machine, progress
 
-RESULT = RESULTS / "adhoc.json"
+FILE = "adhoc.json"
+LIMITS_S = {"ours": 330, "separate": 270, "streams": 180, "ours_changes": 180, "ours_idle": 180, "figures": 180}
+"""Together with DuckDB, the engine alone and figure 21, which take two minutes, 25 minutes at most."""
 Row = dict[str, Any]
 
 
 class Benchmark:
     """All parts, on inputs that all contenders share."""
 
-    def __init__(self, data: Path, *, quick: bool) -> None:
-        self._data, self._quick = data, quick
+    def __init__(self, scratch: Path, *, quick: bool) -> None:
+        self._scratch, self._quick = scratch, quick
         self.counts = (1, 5, 20) if quick else (1, 5, 20, 100, 500)
         self.rows = 2_000 if quick else 20_000
+        self.not_measured: dict[str, str] = {}
 
     def parts(self) -> dict[str, Callable[[], list[Row]]]:
         return {
@@ -42,16 +46,18 @@ class Benchmark:
 
     def _contender(self, name: str, **options: Any) -> list[Row]:
         """A process of its own: one JVM each."""
-        with tempfile.NamedTemporaryFile(suffix=".json") as output:
-            given = json.dumps({"data": str(self._data), "rows": self.rows, **options})
-            command = [sys.executable, "-m", "bench.adhoc.contender", name, given, output.name]
-            subprocess.run(command, check=True, timeout=1200)
-            found: list[Row] = json.loads(Path(output.name).read_text())
-            return found
+        began, given = time.perf_counter(), {"data": str(self._scratch / "data"), "rows": self.rows, **options}
+        progress(f"{name} begins, for at most {LIMITS_S[name]} s")
+        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=self._scratch, ignore_cleanup_errors=True) as home:
+            found, reason = contender.run(name, given, Path(home), LIMITS_S[name])
+        if reason is not None:
+            self.not_measured[name] = reason
+        progress(f"{name} {reason or 'is done'}, {time.perf_counter() - began:.0f} s")
+        return found
 
     def _through(self) -> list[Row]:
         rows = self._contender("ours", counts=self.counts)
-        rows += self._contender("separate", counts=self.counts, most=5 if self._quick else 20)
+        rows += self._contender("separate", counts=self.counts, most=5 if self._quick else 12)
         rows += self._contender("streams", counts=[count for count in self.counts if count <= 5])
         for count in self.counts:
             duck = duck_seconds(Run(count, self.rows, QueryShape()))
@@ -66,16 +72,27 @@ class Benchmark:
 
     def _idle(self) -> list[Row]:
         """A micro-batch of 10,000 tuples, over all eight streams; and the engine alone."""
-        alone = idle_queries(progress, 1_000 if self._quick else 10_000)
+        idle = 90 if self._quick else 990
+        alone = idle_queries(progress, idle, 1_000 if self._quick else 10_000)
         row = {"figure": "idle", "series": "engine alone, CPU seconds", **alone}
-        return [*self._contender("ours_idle", rows=1_250), row]
+        return [*self._contender("ours_idle", rows=1_250, idle=idle), row]
 
     def _figures(self) -> list[Row]:
         rows = self.rows // 2
-        return [
+        return self._in_time("figures", [
             *figures.buffers(self.counts, rows), *figures.keys_and_selectivity(rows), *figures.ways(rows // 4),
             *figures.groups(rows), *figures.similarity(rows), *figures.shared_data(rows // 2),
-        ]  # fmt: skip
+        ])  # fmt: skip
+
+    def _in_time(self, name: str, settings: Iterable[Callable[[], Row]]) -> list[Row]:
+        """Setting after setting while there is time."""
+        until, found = time.perf_counter() + LIMITS_S[name], list[Row]()
+        for number, measure in enumerate(settings):
+            if time.perf_counter() > until:
+                self.not_measured[name] = f"stopped after {LIMITS_S[name]} s, {number} settings are measured"
+                break
+            found.append(measure())
+        return found
 
     def _parts(self) -> list[Row]:
         """Figure 21: one part switched off at a time."""
@@ -96,37 +113,45 @@ _FIGURES = {
 }  # fmt: skip
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.adhoc", description=__doc__)
     parser.add_argument("--only", default=",".join(_FIGURES), help=f"some of {', '.join(_FIGURES)}")
-    parser.add_argument("--quick", action="store_true", help="small inputs: to see that it runs; nothing is kept")
+    parser.add_argument("--quick", action="store_true", help=f"small inputs: to see that it runs; kept in {QUICK.name}")
     options = parser.parse_args()
     chosen = [name for name in options.only.split(",") if name]
     for name in chosen:
         if name not in _FIGURES:
             parser.error(f"there is no part {name!r}; choose among {', '.join(_FIGURES)}")
-    started, before = time.perf_counter(), json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    rows: list[Row] = [] if options.quick else before.get("rows", [])
-    with tempfile.TemporaryDirectory(prefix="bench-adhoc-data-") as data:
-        parts = Benchmark(Path(data), quick=options.quick).parts()
-        for name in chosen:
-            others = [row for row in rows if row["figure"] not in _FIGURES[name]]
-            rows = others + parts[name]()
-            if not options.quick:  # kept part by part, so that what was measured stays
-                keep(_result(rows, chosen, started), RESULT)
-    result = _result(rows, chosen, started)
-    if not options.quick:
-        page.write(json.loads(keep(result, RESULT).read_text()))
+    folder = QUICK if options.quick else RESULTS
+    result = _measured(chosen, folder, quick=options.quick)
+    plots.draw(result["rows"], folder)
+    page.write(result, folder / page.PAGE.name if options.quick else page.PAGE)
     met = sum(aim["met"] for aim in result["aims"])
     progress(f"done in {result['seconds']} s: {met} of {len(result['aims'])} aims met")
     for aim in result["aims"]:
         progress(f"{'met' if aim['met'] else 'NOT met'}: {aim['name']}: {aim['measured']} ({aim['wanted']})")
+    for name, reason in result["not_measured"].items():
+        progress(f"not measured in full: {name} {reason}")
+    return 1 if result["not_measured"] else 0
 
 
-def _result(rows: list[Row], chosen: list[str], started: float) -> Row:
-    seconds = round(time.perf_counter() - started, 1)
-    return {"machine": machine(), "seconds": seconds, "parts": chosen, "rows": rows, "aims": aims(rows)}
+def _measured(chosen: list[str], folder: Path, *, quick: bool) -> Row:
+    """All parts that are chosen, kept part by part, so that what was measured stays."""
+    started, file = time.perf_counter(), folder / FILE
+    rows: list[Row] = json.loads(file.read_text())["rows"] if file.exists() else []
+    with tempfile.TemporaryDirectory(prefix="bench-adhoc-", ignore_cleanup_errors=True) as scratch:
+        benchmark = Benchmark(Path(scratch), quick=quick)
+        for name in chosen:
+            others = [row for row in rows if row["figure"] not in _FIGURES[name]]
+            rows = others + benchmark.parts()[name]()
+            result = {
+                "machine": machine(), "seconds": round(time.perf_counter() - started, 1), "parts": chosen,
+                "rows": rows, "not_measured": benchmark.not_measured, "aims": aims(rows),
+            }  # fmt: skip
+            keep(result, file)
+    found: Row = json.loads(file.read_text())
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

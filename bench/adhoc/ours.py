@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import statistics
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.adhoc.in_process import _asleep, overall
+from bench.adhoc.in_process import asleep_query, overall
 from bench.adhoc.site import Ours, declared, slot_files
-from bench.adhoc.workload import QueryShape, make_queries
+from bench.adhoc.workload import STREAMS, QueryShape, make_queries
 from bench.measured import progress
 from etl.correlate.adhoc.query.model import Query
 from etl.spark.correlate import SparkCorrelations
@@ -30,28 +29,29 @@ def opened(home: Path) -> Iterator[Ours]:
         yield Ours(settings, dsn, SparkCorrelations(spark))
 
 
-def batches(ours: Ours, data: Path, rows: int, count: int) -> list[Row]:
-    """Some micro-batches, one after the other."""
+def batches(ours: Ours, data: Path, rows: int, count: int, read: Iterable[Query] | None = None) -> list[Row]:
+    """Some micro-batches, one after the other, of all streams or of those that queries read."""
+    names = set(STREAMS) if read is None else {stream for query in read for stream in query.streams}
     found = []
     for _ in range(count):
-        ours.land(slot_files(data, ours.slot, rows))
+        files = slot_files(data, ours.slot, rows)
+        ours.land({name: path for name, path in files.items() if name in names})
         found.append(ours.run())
     return found
 
 
-def parallel(home: Path, options: Row) -> list[Row]:
+def parallel(home: Path, options: Row) -> Iterator[Row]:
     """Figure 15: overall tuples per second by number of queries. The site goes on; queries are exchanged."""
-    found, rows, shape = [], options["rows"], QueryShape(**options.get("shape", {}))
+    rows, data, shape = options["rows"], Path(options["data"]), QueryShape(**options.get("shape", {}))
     with opened(home) as ours:
         for count in options["counts"]:
             queries = make_queries(count, shape, 7)
             ours.create(queries, prefix=f"n{count}_")
-            batches(ours, Path(options["data"]), rows, WARM_UP)
-            measured = batches(ours, Path(options["data"]), rows, MEASURED)
-            found.append(_row("ours", count, queries, rows, measured))
-            progress(_line(found[-1]))
+            batches(ours, data, rows, WARM_UP, queries)
+            row = _row("ours", count, queries, rows, batches(ours, data, rows, MEASURED, queries))
+            progress(_line(row))
+            yield row
             ours.delete([f"n{count}_{one.name}" for one in queries])
-    return found
 
 
 def _row(series: str, count: int, queries: list[Query], rows: int, measured: list[Row]) -> Row:
@@ -77,7 +77,7 @@ def _line(row: Row) -> str:
     )
 
 
-def changes(home: Path, options: Row) -> list[Row]:
+def changes(home: Path, options: Row) -> Iterator[Row]:
     """Figure 18b, and what ten changes a second cost the others: a thread creates and deletes while batches run."""
     rows, data, steady = options["rows"], Path(options["data"]), make_queries(options["queries"], QueryShape(), 7)
     with opened(home) as ours:
@@ -98,14 +98,12 @@ def changes(home: Path, options: Row) -> list[Row]:
     before, after = (statistics.median(one["wall_s"] for one in some) for some in (quiet, busy))
     took = [one["deployment_s"] for one in latencies if one["name"].startswith("changing_")]
     progress(f"ten changes a second: {after:.2f} s a micro-batch, {before:.2f} s without; {len(made)} changes")
-    return [
-        {
-            "figure": "18b", "series": "ours", "changes": len(made), "seconds_quiet": round(before, 4),
-            "seconds_changing": round(after, 4), "throughput_ratio": round(before / after, 4),
-            "deployment_s_median": round(statistics.median(took), 4), "deployment_s_most": round(max(took), 4),
-            "batches_waited_most": max(one["batches_waited"] for one in latencies),
-        }
-    ]  # fmt: skip
+    yield {
+        "figure": "18b", "series": "ours", "changes": len(made), "seconds_quiet": round(before, 4),
+        "seconds_changing": round(after, 4), "throughput_ratio": round(before / after, 4),
+        "deployment_s_median": round(statistics.median(took), 4), "deployment_s_most": round(max(took), 4),
+        "batches_waited_most": max(one["batches_waited"] for one in latencies),
+    }  # fmt: skip
 
 
 def _changing(ours: Ours, stop: threading.Event, made: list[str], per_s: int) -> None:
@@ -122,14 +120,13 @@ def _changing(ours: Ours, stop: threading.Event, made: list[str], per_s: int) ->
             ours.create([query], prefix="changing_")
             last = f"changing_{query.name}"
             made.append(last)
-            time.sleep(0)
 
 
-def idle(home: Path, options: Row) -> list[Row]:
-    """A thousand queries, ten of them awake, against ten alone: micro-batches of ten thousand tuples."""
+def idle(home: Path, options: Row) -> Iterator[Row]:
+    """Many queries, ten of them awake, against ten alone: micro-batches of ten thousand tuples."""
     rows, data = options["rows"], Path(options["data"])
     awake = make_queries(10, QueryShape(), 3)
-    asleep = [_asleep(query, at) for at, query in enumerate(make_queries(990, QueryShape(), 4))]
+    asleep = [asleep_query(query, at) for at, query in enumerate(make_queries(options["idle"], QueryShape(), 4))]
     with opened(home) as ours:
         ours.create(awake, prefix="awake_")
         batches(ours, data, rows, WARM_UP + 2)
@@ -137,6 +134,8 @@ def idle(home: Path, options: Row) -> list[Row]:
         ours.create(asleep, prefix="")
         batches(ours, data, rows, WARM_UP + 2)
         thousand = min(one["wall_s"] for one in batches(ours, data, rows, 2 * MEASURED))
-    progress(f"ten queries {ten:.2f} s a micro-batch, a thousand of which ten are awake {thousand:.2f} s")
-    return [{"figure": "idle", "series": "ours", "seconds_ten": round(ten, 4), "seconds_thousand": round(thousand, 4),
-             "ratio": round(thousand / ten, 4)}]  # fmt: skip
+    progress(f"ten queries {ten:.2f} s a micro-batch, with {len(asleep)} idle ones {thousand:.2f} s")
+    yield {
+        "figure": "idle", "series": "ours", "idle": len(asleep), "seconds_ten": round(ten, 4),
+        "seconds_thousand": round(thousand, 4), "ratio": round(thousand / ten, 4),
+    }  # fmt: skip

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+from bench.adhoc import plots
 from bench.page import PROJECT, machine, table
 
 PAGE = PROJECT / "docs" / "correlations-queries.md"
@@ -20,34 +22,69 @@ _TITLES = {
 }
 
 
-def write(result: dict[str, Any]) -> None:
-    """Put the tables of a result into the page."""
+def write(result: dict[str, Any], page: Path = PAGE) -> None:
+    """Put the tables of a result into the page, or into a copy of it."""
     text = PAGE.read_text()
-    PAGE.write_text(_MARKED.sub(lambda marks: marks[1] + measured(result) + "\n" + marks[2], text))
+    page.write_text(_MARKED.sub(lambda marks: marks[1] + measured(result) + "\n" + marks[2], text))
 
 
 def measured(result: dict[str, Any]) -> str:
     """The tables, each under what it shows."""
     rows = result["rows"]
     parts = [machine(result), "### Aims", _aims(result["aims"])]
+    if result["not_measured"]:
+        stopped = (f"- not measured in full: {name} {reason}" for name, reason in result["not_measured"].items())
+        parts.append("\n".join(stopped))
     parts += [
         "### Overall tuples per second (figure 15; the paper: 2.04 M and Flink 0.1 M for one query)",
+        _image("15"),
         _speeds(rows),
     ]
-    parts += ["### Where the time of a micro-batch goes (figure 19)", _breakdown(rows)]
+    parts += ["### Where the time of a micro-batch goes (figure 19)", _image("19"), _breakdown(rows)]
+    parts += _changed(rows)
     for figure, title in _TITLES.items():
         some = [row for row in rows if row["figure"] == figure]
         if some:
-            parts += [f"### {title}", _figure(some)]
+            parts += [f"### {title}", _image(figure), _figure(some)]
     off = [row for row in rows if row["figure"] == "21"]
     if off:
         cells = [(row["series"], row["queries"], row["ways"], f"{row['times_everything']:.2f}") for row in off]
-        parts += ["### One part switched off (figure 21)", table(("setting", "queries", "ways", "CPU time"), cells)]
+        parts += [
+            "### One part switched off (figure 21)",
+            _image("21"),
+            table(("setting", "queries", "ways", "CPU time"), cells),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
+def _image(figure: str) -> str:
+    return f"![Figure {figure}](../bench/results/{plots.file_name(figure)})"
+
+
+def _changed(rows: list[Row]) -> list[str]:
+    """What queries that come and go cost, and idle ones."""
+    parts = []
+    for row in (row for row in rows if row["figure"] == "18b"):
+        parts += [
+            "### Queries that come and go (figure 18b; the paper: two seconds on average)",
+            f"{row['changes']} changes, ten a second: {row['seconds_changing']:.3f} s a micro-batch, "
+            f"{row['seconds_quiet']:.3f} s without. From request to the decision of the first batch with it: "
+            f"{row['deployment_s_median']:.2f} s in the middle, {row['deployment_s_most']:.2f} s at most.",
+        ]
+    idle = [(row["series"], row["idle"], f"{row['seconds_ten']:.4f}", f"{row['seconds_thousand']:.4f}",
+             f"{row['ratio']:.2f}") for row in rows if row["figure"] == "idle"]  # fmt: skip
+    if idle:
+        head = ("micro-batches of 10,000 tuples", "idle queries", "ten queries alone, s", "with idle ones, s", "ratio")
+        parts += ["### Idle queries", table(head, idle)]
+    return parts
+
+
 def _aims(aims: list[Row]) -> str:
-    cells = [(aim["name"], aim["wanted"], f"{aim['measured']:,.3g}", "yes" if aim["met"] else "**no**") for aim in aims]
+    cells = [
+        (aim["name"], aim["wanted"], "not measured" if aim["measured"] is None else f"{aim['measured']:,.3g}",
+         "yes" if aim["met"] else "**no**")
+        for aim in aims
+    ]  # fmt: skip
     return table(("aim", "wanted", "measured", "met"), cells)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,11 @@ Row = dict[str, Any]
 _WINDOW, _AT_A_TIME, _BATCHES = 3, 4, 3
 
 
-def measure(home: Path, options: Row) -> list[Row]:
+def measure(home: Path, options: Row) -> Iterator[Row]:
     """Of many queries a sample is run, and the time taken in proportion."""
     rows, data, most = options["rows"], Path(options["data"]), options["most"]
     shape = QueryShape(**options.get("shape", {}))
     spark = spark_session(home, {"spark.sql.autoBroadcastJoinThreshold": str(64 * 2**20)})
-    found = []
     try:
         for count in options["counts"]:
             queries = make_queries(count, shape, 7)
@@ -39,13 +39,14 @@ def measure(home: Path, options: Row) -> list[Row]:
             _batch(spark, data, rows, _WINDOW, chosen)  # warm: classes, files, plans
             seconds = [_batch(spark, data, rows, _WINDOW + at, chosen) for at in range(_BATCHES)]
             per_batch = statistics.median(seconds) * count / len(chosen)
-            found.append({"figure": "15", "series": "separate Spark joins", "queries": count, "rows_per_slot": rows,
-                          "seconds_per_batch": round(per_batch, 4), "measured_queries": len(chosen),
-                          "overall_tuples_per_s": round(overall(queries, rows) / per_batch, 1)})  # fmt: skip
+            yield {
+                "figure": "15", "series": "separate Spark joins", "queries": count, "rows_per_slot": rows,
+                "seconds_per_batch": round(per_batch, 4), "measured_queries": len(chosen),
+                "overall_tuples_per_s": round(overall(queries, rows) / per_batch, 1),
+            }  # fmt: skip
             progress(f"separate Spark joins: {count} queries, {per_batch:.2f} s a micro-batch ({len(chosen)} measured)")
     finally:
         spark.stop()
-    return found
 
 
 def _batch(spark: SparkSession, data: Path, rows: int, newest: int, queries: list[Query]) -> float:

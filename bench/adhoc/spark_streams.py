@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ _FIELDS = ", ".join([*(f"a{n} bigint" for n in range(ATTRIBUTES)), "t timestamp"
 _WARM_UP, _BATCHES = 4, 4
 
 
-def measure(home: Path, options: Row) -> list[Row]:
-    found, rows, data = [], options["rows"], Path(options["data"])
+def measure(home: Path, options: Row) -> Iterator[Row]:
+    rows, data = options["rows"], Path(options["data"])
     shape = QueryShape(**options.get("shape", {}))
     for count in options["counts"]:
         spark = spark_session(home / str(count), SETTINGS | FORMATS[3])
@@ -45,11 +46,12 @@ def measure(home: Path, options: Row) -> list[Row]:
             one.stop()
         spark.stop()
         per_batch = statistics.median(seconds[_WARM_UP:])
-        found.append({"figure": "15", "series": "Spark stream–stream joins", "queries": count, "rows_per_slot": rows,
-                      "seconds_per_batch": round(per_batch, 4),
-                      "overall_tuples_per_s": round(overall(queries, rows) / per_batch, 1)})  # fmt: skip
+        yield {
+            "figure": "15", "series": "Spark stream–stream joins", "queries": count, "rows_per_slot": rows,
+            "seconds_per_batch": round(per_batch, 4),
+            "overall_tuples_per_s": round(overall(queries, rows) / per_batch, 1),
+        }  # fmt: skip
         progress(f"Spark stream–stream joins: {count} queries, {per_batch:.2f} s a micro-batch")
-    return found
 
 
 def _started(spark: SparkSession, home: Path, query: Query) -> StreamingQuery:

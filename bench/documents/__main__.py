@@ -2,6 +2,7 @@
 
 --only partitions,joins,sql    some parts; the others keep their last rows
 --only ''                      none: judge and draw what was measured last
+--quick                        a tenth of the documents, kept in var/bench/quick: to see that it runs
 """
 
 from __future__ import annotations
@@ -10,47 +11,53 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from bench.documents import joins, page, partitions, plots, sql
 from bench.documents.aims import aims, remarks
-from bench.measured import RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, keep, machine, progress
 
-PARTS: dict[str, tuple[tuple[str, ...], Callable[[], list[dict[str, Any]]]]] = {
+PARTS: dict[str, tuple[tuple[str, ...], Callable[[int], list[dict[str, Any]]]]] = {
     "partitions": (("6-9", "10"), partitions.measure),
     "joins": (("11",), joins.measure),
     "sql": (("SQL",), sql.measure),
 }
-RESULT = RESULTS / "documents.json"
+FILE = "documents.json"
 _ORDER = ("6-9", "10", "11", "SQL")
+_QUICK_SCALE = 10
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.documents")
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
-    chosen = [name for name in parser.parse_args().only.split(",") if name]
+    parser.add_argument("--quick", action="store_true", help="a tenth of the documents: to see that it runs")
+    options = parser.parse_args()
+    chosen = [name for name in options.only.split(",") if name]
     for name in chosen:
         if name not in PARTS:
             parser.error(f"there is no part {name!r}; choose among {', '.join(PARTS)}")
-    started, before = time.perf_counter(), _last()
+    folder, scale = (QUICK, _QUICK_SCALE) if options.quick else (RESULTS, 1)
+    started, before = time.perf_counter(), _last(folder)
     rows, facts = before.get("rows", []), {"machine": before.get("machine"), "seconds": before.get("seconds")}
     for name in chosen:  # kept part by part, so that what was measured stays
         others = [row for row in rows if row["figure"] not in PARTS[name][0]]
-        rows = sorted(others + PARTS[name][1](), key=lambda row: _ORDER.index(row["figure"]))
+        rows = sorted(others + PARTS[name][1](scale), key=lambda row: _ORDER.index(row["figure"]))
         facts = {"machine": machine(), "seconds": round(time.perf_counter() - started, 1)}
-        keep({**facts, "parts": chosen, "rows": rows, "aims": []}, RESULT)
+        keep({**facts, "parts": chosen, "rows": rows, "aims": []}, folder / FILE)
     whole = {row["figure"] for row in rows} == set(_ORDER)
-    judged, beside = (aims(rows), remarks(rows)) if whole else ([], [])
+    judged, beside = (aims(rows, scale), remarks(rows)) if whole else ([], [])
     parts = chosen or before.get("parts")
-    keep({**facts, "parts": parts, "rows": rows, "aims": judged, "remarks": beside}, RESULT)
-    plots.draw(rows, RESULTS)
-    page.write(_last())
+    keep({**facts, "parts": parts, "rows": rows, "aims": judged, "remarks": beside}, folder / FILE)
+    plots.draw(rows, folder)
+    page.write(_last(folder), folder / page.PAGE.name if options.quick else page.PAGE)
     progress(f"done in {facts['seconds']} s: {sum(aim['met'] for aim in judged)} of {len(judged)} aims met")
 
 
-def _last() -> dict[str, Any]:
+def _last(folder: Path) -> dict[str, Any]:
     """The last result, if there is one."""
-    return dict(json.loads(RESULT.read_text())) if RESULT.exists() else {}
+    file = folder / FILE
+    return dict(json.loads(file.read_text())) if file.exists() else {}
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ Aim = dict[str, Any]
 SIZE, LARGEST = 50_000, 500_000
 
 
-def aims(rows: list[Row]) -> list[Aim]:
-    """Every aim, met or not."""
-    return [*_joins(rows), *_partitions(rows)]
+def aims(rows: list[Row], scale: int = 1) -> list[Aim]:
+    """Every aim, met or not; sizes were divided by `scale`."""
+    return [*_joins(rows, SIZE // scale, LARGEST // scale), *_partitions(rows)]
 
 
 def remarks(rows: list[Row]) -> list[Row]:
@@ -66,10 +66,10 @@ def _aim(name: str, wanted: str, measured: float, met: bool, note: str = "") -> 
     return {"name": name, "wanted": wanted, "measured": round(measured, 3), "met": met, "note": note}
 
 
-def _joins(rows: list[Row]) -> Iterator[Aim]:
+def _joins(rows: list[Row], size: int, largest: int) -> Iterator[Aim]:
     least = {"NLJ, Python": 50, "HBJ, Python": 50, "NLJ, compiled": 3, "HBJ, compiled": 3, "Spark SQL": 10, "DuckDB": 1}
     for data in SETS:
-        at_size = {row["method"]: row for row in rows if row["data"] == data and row.get("documents") == SIZE}
+        at_size = {row["method"]: row for row in rows if row["data"] == data and row.get("documents") == size}
         for method, wanted in least.items():
             row = at_size[method]
             ours = row.get("fpj_seconds", at_size["FPJ"]["seconds"])
@@ -77,18 +77,18 @@ def _joins(rows: list[Row]) -> Iterator[Aim]:
             ratio = row["measured_seconds"] / ours
             note = "stopped at its time bound: a lower bound" if row.get("extrapolated") or row.get("at_least") else ""
             note += f"; extrapolated {row['seconds'] / ours:,.0f}" if row.get("extrapolated") else ""
-            name = f"{data}: {method} over FPJ, time at 50,000 documents"
+            name = f"{data}: {method} over FPJ, time at {size:,} documents"
             yield _aim(name, f"at least {wanted}", ratio, ratio >= wanted, note)
-        yield _growth(rows, data)
+        yield _growth(rows, data, size, largest)
 
 
-def _growth(rows: list[Row], data: str) -> Aim:
-    """How time grows from 50,000 to 500,000 documents, over how documents and results grow."""
+def _growth(rows: list[Row], data: str, size: int, largest: int) -> Aim:
+    """How time grows from one size to ten times that, over how documents and results grow."""
     ours = {row["documents"]: row for row in rows if (row["data"], row["method"]) == (data, "FPJ")}
-    small, large = ours[SIZE], ours[LARGEST]
+    small, large = ours[size], ours[largest]
     input_growth = (large["documents"] + large["results"]) / (small["documents"] + small["results"])
     growth = large["seconds"] / small["seconds"] / input_growth
-    name = f"{data}: growth of time over growth of documents plus results, 50,000 to 500,000"
+    name = f"{data}: growth of time over growth of documents plus results, {size:,} to {largest:,}"
     note = "" if growth <= 1.0 else "larger arrays miss the processor's caches more often"
     return _aim(name, "at most 1", growth, growth <= 1.0, note)
 

@@ -37,15 +37,17 @@ def encode(lines: Iterable[bytes]) -> Documents:
     return encoded.documents
 
 
-def windows(stream: Documents, minutes: int, count: int) -> list[Documents]:
+def windows(stream: Documents, minutes: int, count: int, minute: int = MINUTE) -> list[Documents]:
     """The first windows of a stream."""
-    size = minutes * MINUTE
+    size = minutes * minute
     return [stream.take(np.arange(place * size, (place + 1) * size)) for place in range(count)]
 
 
-def ideal_windows(stream: Documents, minutes: int, count: int, new_share: float = 0.01) -> list[Documents]:
+def ideal_windows(
+    stream: Documents, minutes: int, count: int, minute: int = MINUTE, new_share: float = 0.01
+) -> list[Documents]:
     """Figure 10: one window again and again, with a few documents that were not there before."""
-    size = minutes * MINUTE
+    size = minutes * minute
     new = int(size * new_share)
     fresh = np.arange(size, size + count * new).reshape(count, new)
     return [stream.take(np.concatenate([np.arange(size - new), fresh[place]])) for place in range(count)]

@@ -24,30 +24,31 @@ BOUND_S = 15.0
 Row = dict[str, Any]
 
 
-def measure() -> list[Row]:
-    """All rows of figure 11."""
+def measure(scale: int = 1) -> list[Row]:
+    """All rows of figure 11; sizes are divided by `scale`."""
     for name in SETS:  # compile before anything is timed
         small = join_input(name, 200)
         _same(fp_join.join(small), compiled.nested_loop(small), compiled.hash_join(small))
-    return [row for name in SETS for row in _of_one(name)]
+    return [row for name in SETS for row in _of_one(name, scale)]
 
 
-def _of_one(name: str) -> Iterator[Row]:
-    for size in PLAIN_SIZES:
+def _of_one(name: str, scale: int) -> Iterator[Row]:
+    sizes, large = ([size // scale for size in each] for each in (SIZES, LARGE_SIZES))
+    for size in (size // scale for size in PLAIN_SIZES):
         yield from _plain_rows(name, join_input(name, size), None)
-    for size in (*SIZES, *LARGE_SIZES):
+    for size in (*sizes, *large):
         documents = join_input(name, size)
         progress(f"figure 11    {name}  {size:,} documents")
         seconds, pairs = _timed(fp_join.join, documents, times=3)
         yield _row(name, "FPJ", size, seconds, len(pairs), len(documents.pairs))
-        if size not in SIZES:
+        if size not in sizes:
             continue
         for label, join in (("NLJ, compiled", compiled.nested_loop), ("HBJ, compiled", compiled.hash_join)):
             baseline_s, found = _timed(join, documents, times=1)
             _same(pairs, found)
             yield _row(name, label, size, baseline_s, len(found), len(documents.pairs))
-        if size == SIZES[-1]:
-            yield from _plain_rows(name, documents, max(BOUND_S, 60 * seconds))
+        if size == sizes[-1]:
+            yield from _plain_rows(name, documents, max(BOUND_S / scale, 60 * seconds))
 
 
 def _plain_rows(name: str, documents: Documents, bound_s: float | None) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from bench.page import PROJECT, machine, table
@@ -12,10 +13,10 @@ _MARKED = re.compile(r"(<!-- measured -->\n).*(<!-- end of measured -->)", re.DO
 Row = dict[str, Any]
 
 
-def write(result: dict[str, Any]) -> None:
-    """Put the tables of a result into the page."""
+def write(result: dict[str, Any], page: Path = PAGE) -> None:
+    """Put the tables of a result into the page, or into a copy of it."""
     text = PAGE.read_text()
-    PAGE.write_text(_MARKED.sub(lambda marks: marks[1] + measured(result) + "\n" + marks[2], text))
+    page.write_text(_MARKED.sub(lambda marks: marks[1] + measured(result) + "\n" + marks[2], text))
 
 
 def measured(result: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.documents.data import SETS, ideal_windows, window_stream, windows
+from bench.documents.data import MINUTE, SETS, ideal_windows, window_stream, windows
 from bench.measured import progress
 from etl.correlate.documents.model import Documents
 from etl.correlate.documents.topology import Topology, TopologyOptions, WindowReport
@@ -33,19 +33,19 @@ def settings() -> Iterator[Row]:
     yield from ({**DEFAULT, "theta": theta} for theta in THRESHOLDS if theta != DEFAULT["theta"])
 
 
-def measure(minutes: int = max(MINUTES)) -> list[Row]:
-    """All rows of figures 6 to 9, then those of figure 10."""
-    rows = []
+def measure(scale: int = 1) -> list[Row]:
+    """All rows of figures 6 to 9, then those of figure 10; `scale` divides the documents of a minute."""
+    rows, minute = [], MINUTE // scale
     for name in SETS:
-        stream = window_stream(name, minutes * 1000 * (MEASURED_WINDOWS + 1))
+        stream = window_stream(name, max(MINUTES) * minute * (MEASURED_WINDOWS + 1))
         for setting in settings():
             progress(f"figures 6-9  {name}  m={setting['m']} w={setting['w']} θ={setting['theta']}")
-            parts = windows(stream, setting["w"], MEASURED_WINDOWS + 1)
+            parts = windows(stream, setting["w"], MEASURED_WINDOWS + 1, minute)
             rows += [_row("6-9", name, method, setting, parts) for method in METHODS]
-    stream = window_stream("rwData", 8000)
+    stream = window_stream("rwData", 8 * minute)
     for m in PARTITIONS:
         progress(f"figure 10    rwData  m={m}")
-        parts = ideal_windows(stream, DEFAULT["w"], MEASURED_WINDOWS + 1)
+        parts = ideal_windows(stream, DEFAULT["w"], MEASURED_WINDOWS + 1, minute)
         rows += [_row("10", "rwData", method, {**DEFAULT, "m": m}, parts) for method in METHODS]
     return rows
 

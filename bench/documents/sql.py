@@ -45,20 +45,21 @@ select count(*) as n from (
 """
 
 
-def measure() -> list[Row]:
-    """Both engines at every size, and whether they count what the FP-tree join finds."""
+def measure(scale: int = 1) -> list[Row]:
+    """Both engines at every size, divided by `scale`, and whether they count what the FP-tree join finds."""
+    sizes = [size // scale for size in SIZES]
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as scratch:
         wanted = {}
         for name in SETS:
-            for size in SIZES:
+            for size in sizes:
                 documents = join_input(name, size)
                 columns = {"document": documents.owners, "attribute": documents.attributes, "value": documents.pairs}
                 pq.write_table(pa.table(columns), Path(scratch) / f"{name}-{size}.parquet")
                 wanted[name, size] = len(fp_join.join(documents))
         for method, engine in (("DuckDB", _duckdb), ("Spark SQL", _spark)):
             with engine(Path(scratch)) as run:
-                run(Path(scratch) / f"{SETS[0]}-{SIZES[0]}.parquet")  # warm-up
+                run(Path(scratch) / f"{SETS[0]}-{sizes[0]}.parquet")  # warm-up
                 for (name, size), count in wanted.items():
                     progress(f"SQL          {name}  {size:,} documents, {method}")
                     ours = _fpj_seconds(name, size)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measured import RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, keep, machine, progress
 from bench.multiway import distributions, executions, heuristic_figures, page, partition_figures, plots
 from bench.multiway.executions import Execution, Workload
 from bench.multiway.result import Figure, aim
@@ -128,8 +128,10 @@ def aims(done: list[Execution], planned: list[dict[str, Any]], comparison: heuri
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.multiway", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer draws and a tenth of the tuples")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, help="folder; by default bench/results, or var/bench/quick")
     options = parser.parse_args(arguments)
+    results: Path = options.results or (QUICK if options.quick else RESULTS)
+    results.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     scale = 10 if options.quick else 1
     done = real(executions.apart(1_000_000 // scale), True)
@@ -143,7 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
     comparison = heuristic_figures.Comparison()
     for figure, comparison in figures(options.quick):  # noqa: B007
         made.append(figure)
-        plots.draw(figure.to_json(), options.results)
+        plots.draw(figure.to_json(), results)
         progress(f"figure {figure.name}: {figure.title} ({'holds' if figure.holds else 'differs'})")
     judged = aims(done, planned, comparison)
     shown = next(one for one in done if one.plan == "rate, 100 partitions")
@@ -153,9 +155,8 @@ def main(arguments: list[str] | None = None) -> None:
         "figures": [one.to_json() for one in made],
         "explanation": shown.explanation,
     }  # fmt: skip
-    keep(result, options.results / "multiway.json")
-    if options.results == RESULTS:
-        page.write()
+    keep(result, results / "multiway.json")
+    page.write(page.PAGE if results == RESULTS else results / page.PAGE.name, results)
     for one in judged:
         progress(f"{'met    ' if one['met'] else 'NOT MET'} {one['name']}: {one['measured']} ({one['wanted']})")
 

@@ -14,7 +14,8 @@ Result = dict[str, Any]
 
 
 def write(page: Path = PAGE, results: Path = RESULTS) -> None:
-    text = page.read_text()
+    """Put the tables of a result into the page, or into a copy of it."""
+    text = PAGE.read_text()
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     measured = render(json.loads((results / "multiway.json").read_text()))

@@ -2,6 +2,7 @@
 
 python -m bench.overload                                  all cells
 python -m bench.overload --stores pages --times 1 10      some of them
+python -m bench.overload --quick                          the outermost, half the deadline, kept in var/bench/quick
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from bench.measured import RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, keep, machine, progress
 from bench.overload import plots
 from bench.overload.cell import POLICIES, Cell, Policy, measure
 from bench.overload.results import NOTES, aims, table
@@ -53,7 +54,11 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--deadline", type=float, default=2.0, help="of a batch, in seconds")
     parser.add_argument("--minutes", type=float, default=15.0, help="at most; cells beyond are not measured")
     parser.add_argument("--output", type=Path, default=RESULTS / "overload.json")
-    return parser.parse_args(arguments)
+    parser.add_argument("--quick", action="store_true", help="less work, kept elsewhere: to see that it runs")
+    chosen = parser.parse_args(arguments)
+    if chosen.quick:
+        chosen.times, chosen.deadline, chosen.output = [1, 10], 1.0, QUICK / "overload.json"
+    return chosen
 
 
 def run_of(chosen: argparse.Namespace) -> Run:

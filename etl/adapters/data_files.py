@@ -19,6 +19,7 @@ from etl.adapters.ledger import Cause, DataFile
 from etl.adapters.postgres.binary import write_values
 
 _ROWS_PER_GROUP = 262_144
+_FEW_ROWS = 64  # up to which a dictionary costs more than it saves
 _LONGEST_TEXT = 32  # of a minimum or maximum; longer ones say little and cost in every log entry
 
 
@@ -26,10 +27,14 @@ def write_part(root: Path, table: str, name: str, rows: pa.Table, cause: Cause |
     """Write rows as one file of a table. Synced: a decision may rely on it."""
     path = root / table / name
     make_folder(path.parent)
-    pq.write_table(rows, path, compression="snappy", row_group_size=_ROWS_PER_GROUP, coerce_timestamps="us")
+    written: list[Any] = []
+    with pa.OSFile(str(path), "wb") as sink:
+        pq.write_table(
+            rows, sink, compression="snappy", row_group_size=_ROWS_PER_GROUP, coerce_timestamps="us",
+            use_dictionary=rows.num_rows > _FEW_ROWS, metadata_collector=written,
+        )  # fmt: skip
     sync_files([path])
-    metadata = pq.read_metadata(path)
-    return DataFile(table, name, metadata.num_rows, path.stat().st_size, json.dumps(_statistics(metadata)), cause)
+    return DataFile(table, name, rows.num_rows, path.stat().st_size, json.dumps(_statistics(*written)), cause)
 
 
 def read_parts(root: Path, files: tuple[DataFile, ...], columns: list[str] | None = None) -> pa.Table:

@@ -27,7 +27,7 @@ from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 from etl.errors import TerminalError
 
-_CONFIGURATION: Mapping[str, str | None] = {
+CONFIGURATION: Mapping[str, str | None] = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 30 days",
     "delta.deletedFileRetentionDuration": "interval 7 days",
@@ -79,11 +79,11 @@ class DeltaLog:
         except TableNotFoundError:
             make_folder(self.folder(table))
             uri = str(self.folder(table))
-            self._open[table] = DeltaTable.create(uri, _nullable(schema), configuration=_CONFIGURATION)
+            self._open[table] = DeltaTable.create(uri, nullable(schema), configuration=CONFIGURATION)
             self.sync(table)
             return
         have = {field.name for field in existing.schema().fields}
-        missing = pa.schema([field for field in _nullable(schema) if field.name not in have])
+        missing = pa.schema([field for field in nullable(schema) if field.name not in have])
         if len(missing):
             existing.alter.add_columns(Schema.from_arrow(missing).fields)
             self.sync(table)
@@ -170,5 +170,6 @@ class DeltaLog:
         return int(pa.compute.sum(actions.column("num_records")).as_py() or 0) if actions.num_rows else 0
 
 
-def _nullable(schema: pa.Schema) -> pa.Schema:
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """The same columns, each of which may be null."""
     return pa.schema([field.with_nullable(True) for field in schema])

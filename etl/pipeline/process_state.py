@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.adapters.claims import ClaimIndex, ClaimRun
+from etl.adapters.delta_append import DeltaAppender
 from etl.adapters.delta_log import DeltaLog
 
 
@@ -32,6 +33,7 @@ class ProcessState:
     decided: dict[Path, Any] = field(default_factory=dict)
     """By the folder of a pipeline's tables: what its last decision has seen of the masters (`etl.pipeline.waiting`)."""
     _logs: dict[tuple[Path, str], DeltaLog] = field(default_factory=dict)
+    _appenders: dict[tuple[Path, str], DeltaAppender] = field(default_factory=dict)
     _claims: dict[Path, tuple[tuple[ClaimRun, ...], ClaimIndex]] = field(default_factory=dict)
     _learning: dict[str, Future[None]] = field(default_factory=dict)
     _pool: ThreadPoolExecutor = field(default_factory=_one_thread)
@@ -41,6 +43,11 @@ class ProcessState:
         """The open tables under a root."""
         with self._lock:
             return self._logs.setdefault((root, application), DeltaLog(root, application))
+
+    def delta_appender(self, folder: Path, application: str) -> DeltaAppender:
+        """A table that only gets files."""
+        with self._lock:
+            return self._appenders.setdefault((folder, application), DeltaAppender(folder, application))
 
     def claims(self, folder: Path, runs: tuple[ClaimRun, ...]) -> ClaimIndex:
         """The claims in these runs; runs that stayed are not opened again."""

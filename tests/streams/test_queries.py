@@ -194,6 +194,21 @@ def test_a_table_that_cannot_be_committed_to_suspends_its_query_and_gets_its_bat
     assert site.rows("broken") == site.truth(site.query("pairs"), 1, 3) + site.truth(site.query("pairs"), 3)
 
 
+def test_a_table_that_another_process_cannot_read_suspends_its_query_and_the_others_go_on(site: QuerySite) -> None:
+    site.create("pairs", PAIRS)
+    site.create("broken", PAIRS)
+    land(site, 0)
+    site.run()
+    folder = next(Path(one["table"]) for one in site.queries.summaries() if one["name"] == "broken")
+    (entry,) = (folder / "_delta_log").glob("*.json")
+    entry.write_text("{")
+    site.restarted()
+    land(site, 7)
+    assert site.run()["state"] == "loaded"
+    assert "its table cannot be read" in site.queries.show("broken")["state"]["reason"]
+    assert site.rows("pairs") == site.truth(site.query("pairs"), 1)
+
+
 def test_tuples_that_come_too_late_go_to_a_table_of_their_stream(site: QuerySite) -> None:
     site.create("pairs", PAIRS)
     land(site, 1000)

@@ -110,6 +110,7 @@ class StreamSite:
     def restarted(self) -> StreamSite:
         """The same site in what might be another process."""
         process_state()._logs.clear()
+        process_state()._appenders.clear()
         process_state().prepared.clear()
         open_files().clear()
         return self

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from etl.streams.plan import BatchPlan
 
 
-_AT_A_TIME = 8
+_AT_A_TIME = 16
 
 
 @dataclass(slots=True)

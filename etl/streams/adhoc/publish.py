@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from etl.adapters import postgres
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta_append import DeltaAppender
 from etl.adapters.ledger import DataFile
 from etl.correlate.adhoc.optimize.decisions import Decision
 from etl.errors import TerminalError
@@ -27,12 +26,14 @@ if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch
 
 ROOT = "queries/"
-_AT_A_TIME = 4
+APPLICATION = "frontstage-queries"
+UNUSABLE = (DeltaError, OSError)  # a table of which that is said
+_AT_A_TIME = 16  # what takes time is to wait for the disk
 
 
-def query_log(places: Places, folder: str) -> DeltaLog:
+def query_table(places: Places, folder: str) -> DeltaAppender:
     """The table of one query."""
-    return process_state().delta_log(places.queries / folder, "frontstage-queries")
+    return process_state().delta_appender(places.queries / folder / RESULTS, APPLICATION)
 
 
 def publish_queries(run: MicroBatch, record: BatchRecord, files: Mapping[str, Sequence[DataFile]]) -> None:
@@ -44,8 +45,8 @@ def publish_queries(run: MicroBatch, record: BatchRecord, files: Mapping[str, Se
     def publish(folder: str) -> None:
         run.checkpoint(f"before results of queries/{folder} is published")
         try:
-            add(run.places, folder, files[folder], record.batch)
-        except (DeltaError, OSError, TerminalError) as error:
+            query_table(run.places, folder).add(files[folder], record.batch)
+        except (*UNUSABLE, TerminalError) as error:
             failed[folder] = f"its table cannot be written: {str(error).splitlines()[0]}"
         run.checkpoint(f"after results of queries/{folder} is published")
 
@@ -55,18 +56,11 @@ def publish_queries(run: MicroBatch, record: BatchRecord, files: Mapping[str, Se
         with ThreadPoolExecutor(_AT_A_TIME, "publish-queries") as pool:
             list(pool.map(publish, files))
     if failed:
-        _suspend(run, record.batch, failed)
+        suspend(run, record.batch, failed)
 
 
-def add(places: Places, folder: str, files: Sequence[DataFile], batch: int) -> None:
-    """Make the files part of a query's table, once."""
-    delta = query_log(places, folder)
-    if not (delta.folder(RESULTS) / "_delta_log").exists():
-        delta.create(RESULTS, pq.read_schema(delta.folder(RESULTS) / files[0].path))
-    delta.add(RESULTS, files, batch)
-
-
-def _suspend(run: MicroBatch, batch: int, failed: Mapping[str, str]) -> None:
+def suspend(run: MicroBatch, batch: int, failed: Mapping[str, str]) -> None:
+    """Let queries rest until somebody resumes them; why, by the folders of their tables."""
     reasons = {int(folder.rpartition("-")[2]): reason for folder, reason in failed.items()}
     with postgres.connect(run.dsn) as connection:
         registry = QueryRegistry(connection)

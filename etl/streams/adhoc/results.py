@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from etl.streams.adhoc.version import Version
 from etl.streams.plan import RESULTS, BatchPlan
 
 BATCH = "batch"
+_AT_A_TIME = 4
 _COUNTS = "counts"  # the name of the message that has the counts of all queries that only count
 
 
@@ -42,11 +44,13 @@ class TaskResults:
         self._partials.setdefault(name, []).append(partial)
 
     def written(self) -> Iterator[Message]:
-        for name, parts in self._rows.items():
-            table = pa.concat_tables([one.to_table() for one in parts])
-            if table.num_rows:
-                yield self._file(name, table)
+        with ThreadPoolExecutor(_AT_A_TIME, "write-rows") as pool:  # what takes time is to wait for the disk
+            yield from (message for message in pool.map(self._rows_of, self._rows) if message is not None)
         yield from self._aggregates()
+
+    def _rows_of(self, name: str) -> Message | None:
+        table = pa.concat_tables([one.to_table() for one in self._rows[name]])
+        return self._file(name, table) if table.num_rows else None
 
     def _file(self, name: str, rows: pa.Table) -> Message:
         # A task that is repeated must not write over what the first try told.

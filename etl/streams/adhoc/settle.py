@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from etl.errors import TerminalError
 from etl.pipeline.process_state import process_state
-from etl.streams.adhoc.publish import ROOT, add, query_log
-from etl.streams.adhoc.registry import QueryRegistry
+from etl.streams.adhoc.publish import ROOT, UNUSABLE, query_table, suspend
+from etl.streams.adhoc.registry import QueryRegistry, Record
 from etl.streams.plan import RESULTS
 
 if TYPE_CHECKING:
@@ -33,22 +33,34 @@ class QueryTablesAhead(TerminalError):
 
 
 def settle_queries(run: MicroBatch, newest: int) -> None:
-    """Batches that a table lacks are added again from the decisions; a table that is ahead is refused."""
+    """Batches that a table lacks are added again from the decisions; a table that is ahead is refused.
+
+    A table that cannot be read suspends its query.
+    """
     key = (run.places.queries, "queries", "settled")
     settled = process_state().prepared.get(key) is not None
+    failed: dict[str, str] = {}
     for record in QueryRegistry(run.ledger.connection).active():
         if settled and record.created_batch is not None:
             continue
-        delta = query_log(run.places, record.folder)
-        there = (delta.folder(RESULTS) / "_delta_log").exists()
-        held = delta.newest_batch(RESULTS) if there else 0
-        if held > newest:
-            raise QueryTablesAhead(record.name, held, newest)
-        for batch in run.ledger.loaded_after(max(held, (record.created_batch or 1) - 1)):
-            files = batch.decided.by_table().get((f"{ROOT}{record.folder}", RESULTS))
-            if files:
-                add(run.places, record.folder, files, batch.batch)
-                run.progress(
-                    f"the table of query {record.name} was older than the ledger; batch {batch.batch} is there"
-                )
+        try:
+            _settle(run, record, newest)
+        except UNUSABLE as error:
+            failed[record.folder] = f"its table cannot be read: {str(error).splitlines()[0]}"
+    if failed:
+        suspend(run, newest, failed)
     process_state().prepared[key] = (True, None)
+
+
+def _settle(run: MicroBatch, record: Record, newest: int) -> None:
+    table = query_table(run.places, record.folder)
+    if not table.folder.exists():
+        return  # no batch has written anything for it
+    held = table.newest_batch()
+    if held > newest:
+        raise QueryTablesAhead(record.name, held, newest)
+    for batch in run.ledger.loaded_after(max(held, (record.created_batch or 1) - 1)):
+        files = batch.decided.by_table().get((f"{ROOT}{record.folder}", RESULTS))
+        if files:
+            table.add(files, batch.batch)
+            run.progress(f"the table of query {record.name} was older than the ledger; batch {batch.batch} is there")

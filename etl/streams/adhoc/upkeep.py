@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from etl.adapters.delta_log import DeltaLog
 from etl.pipeline.maintenance import KEPT_FOR
-from etl.streams.adhoc.publish import query_log
+from etl.pipeline.process_state import process_state
+from etl.streams.adhoc.publish import APPLICATION
 from etl.streams.adhoc.registry import QueryRegistry
 from etl.streams.plan import RESULTS
 
@@ -29,7 +30,7 @@ def segments_of_queries(run: MicroBatch) -> set[int]:
 def query_tables(run: MicroBatch) -> Iterator[DeltaLog]:
     """The tables of queries that exist."""
     for record in QueryRegistry(run.ledger.connection).records():
-        delta = query_log(run.places, record.folder)
+        delta = process_state().delta_log(run.places.queries / record.folder, APPLICATION)
         if (delta.folder(RESULTS) / "_delta_log").exists():
             yield delta
 

@@ -31,6 +31,11 @@ class Running:
     number: int
     created: int
 
+    @property
+    def identity(self) -> tuple[str, int, int]:
+        """Names and numbers are given again; all three together are not."""
+        return self.query.name, self.number, self.created
+
     def covers(self, oldest: int, apart: int) -> bool:
         """Whether tuples of this batch and later ones, whose slots lie so far apart, are results of it together."""
         return self.created <= oldest and apart < self.query.window

@@ -107,7 +107,11 @@ class AdhocJoin:
             for stream in each.query.streams:
                 readers.setdefault(stream, []).append(each)
         self._scans = {name: Scan.of(self.streams[name], found) for name, found in readers.items()}
-        self._located.clear()
+        self._located = {
+            (stream, when): kept
+            for (stream, when), located in self._located.items()
+            if stream in self._scans and (kept := self._scans[stream].take_over(located, when)) is not None
+        }
 
     def adopt(self, batch: int, running: Mapping[str, Running], plan: Plan) -> None:
         """Queries and plan as somebody else keeps them, from a batch on."""

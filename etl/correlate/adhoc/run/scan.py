@@ -7,13 +7,13 @@ can match at all. Groups of queries then ask for their own bits; a query that ca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from etl.columnar import bitsets
 from etl.columnar.bitsets import I32, U64
 from etl.correlate.adhoc.query.model import Stream
 from etl.correlate.adhoc.query.selections import Selections
-from etl.correlate.adhoc.run.bucket import Bucket
+from etl.correlate.adhoc.run.bucket import Bucket, When
 from etl.correlate.adhoc.run.components import Running
 
 
@@ -37,6 +37,14 @@ class Scan:
             Selections(stream.columns, [each.query.selections.get(stream.name) for each in readers]),
             {each.number: at for at, each in enumerate(readers)},
         )
+
+    def take_over(self, located: Located, bucket: When) -> Located | None:
+        """What was located before queries came and went, if everybody who sees the bucket took part in it."""
+        before = {each.identity for each in located.scan.readers}
+        stay = bitsets.mask_of(each.number for each in self.readers if each.identity in before)
+        if any(each.created <= bucket.batch and each.identity not in before for each in self.readers):
+            return None
+        return replace(located, active=located.active & stay)
 
     def locate(self, bucket: Bucket) -> Located:
         cells = self.selections.locate(bucket.table)
