@@ -2,6 +2,7 @@
 
 --only through,changes,idle,figures,parts   some parts; the others keep their last rows
 --quick                                     small inputs and few queries, kept in var/bench/quick: to see that it runs
+--patience 5                                on a busy machine: five times the time for every contender
 
 A contender that is not done in its time is stopped and reported; what it measured until then counts.
 """
@@ -32,8 +33,8 @@ Row = dict[str, Any]
 class Benchmark:
     """All parts, on inputs that all contenders share."""
 
-    def __init__(self, scratch: Path, *, quick: bool) -> None:
-        self._scratch, self._quick = scratch, quick
+    def __init__(self, scratch: Path, *, quick: bool, patience: float = 1.0) -> None:
+        self._scratch, self._quick, self._patience = scratch, quick, patience
         self.counts = (1, 5, 20) if quick else (1, 5, 20, 100, 500)
         self.rows = 2_000 if quick else 20_000
         self.not_measured: dict[str, str] = {}
@@ -47,9 +48,10 @@ class Benchmark:
     def _contender(self, name: str, **options: Any) -> list[Row]:
         """A process of its own: one JVM each."""
         began, given = time.perf_counter(), {"data": str(self._scratch / "data"), "rows": self.rows, **options}
-        progress(f"{name} begins, for at most {LIMITS_S[name]} s")
+        limit_s = self._patience * LIMITS_S[name]
+        progress(f"{name} begins, for at most {limit_s:.0f} s")
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=self._scratch, ignore_cleanup_errors=True) as home:
-            found, reason = contender.run(name, given, Path(home), LIMITS_S[name])
+            found, reason = contender.run(name, given, Path(home), limit_s)
         if reason is not None:
             self.not_measured[name] = reason
         progress(f"{name} {reason or 'is done'}, {time.perf_counter() - began:.0f} s")
@@ -86,10 +88,11 @@ class Benchmark:
 
     def _in_time(self, name: str, settings: Iterable[Callable[[], Row]]) -> list[Row]:
         """Setting after setting while there is time."""
-        until, found = time.perf_counter() + LIMITS_S[name], list[Row]()
+        limit_s, found = self._patience * LIMITS_S[name], list[Row]()
+        until = time.perf_counter() + limit_s
         for number, measure in enumerate(settings):
             if time.perf_counter() > until:
-                self.not_measured[name] = f"stopped after {LIMITS_S[name]} s, {number} settings are measured"
+                self.not_measured[name] = f"stopped after {limit_s:.0f} s, {number} settings are measured"
                 break
             found.append(measure())
         return found
@@ -117,13 +120,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.adhoc", description=__doc__)
     parser.add_argument("--only", default=",".join(_FIGURES), help=f"some of {', '.join(_FIGURES)}")
     parser.add_argument("--quick", action="store_true", help=f"small inputs: to see that it runs; kept in {QUICK.name}")
+    parser.add_argument("--patience", type=float, default=1.0, help="so many times the time for every contender")
     options = parser.parse_args()
     chosen = [name for name in options.only.split(",") if name]
     for name in chosen:
         if name not in _FIGURES:
             parser.error(f"there is no part {name!r}; choose among {', '.join(_FIGURES)}")
     folder = QUICK if options.quick else RESULTS
-    result = _measured(chosen, folder, quick=options.quick)
+    result = _measured(chosen, folder, quick=options.quick, patience=options.patience)
     plots.draw(result["rows"], folder)
     page.write(result, folder / page.PAGE.name if options.quick else page.PAGE)
     met = sum(aim["met"] for aim in result["aims"])
@@ -135,12 +139,12 @@ def main() -> int:
     return 1 if result["not_measured"] else 0
 
 
-def _measured(chosen: list[str], folder: Path, *, quick: bool) -> Row:
+def _measured(chosen: list[str], folder: Path, *, quick: bool, patience: float) -> Row:
     """All parts that are chosen, kept part by part, so that what was measured stays."""
     started, file = time.perf_counter(), folder / FILE
     rows: list[Row] = json.loads(file.read_text())["rows"] if file.exists() else []
     with tempfile.TemporaryDirectory(prefix="bench-adhoc-", ignore_cleanup_errors=True) as scratch:
-        benchmark = Benchmark(Path(scratch), quick=quick)
+        benchmark = Benchmark(Path(scratch), quick=quick, patience=patience)
         for name in chosen:
             others = [row for row in rows if row["figure"] not in _FIGURES[name]]
             rows = others + benchmark.parts()[name]()
