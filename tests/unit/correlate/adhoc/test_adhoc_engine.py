@@ -15,6 +15,7 @@ from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
 from etl.correlate.adhoc.run.bucket import When
 from etl.correlate.adhoc.run.changelog import Changelog
+from etl.correlate.adhoc.run.components import Running
 from etl.correlate.adhoc.run.engine import AdhocJoin
 from etl.correlate.adhoc.run.result import finalise, merge_partials
 from tests.support.adhoc_oracle import STREAMS, Row, tables
@@ -167,3 +168,20 @@ def test_a_join_that_runs_on_keeps_its_results_when_another_query_comes() -> Non
     assert before <= set(component.results)
     engine.step(1, tables(slot))
     assert set(component.members) == {"a", "b"}
+
+
+def test_what_was_located_stays_when_others_come_and_is_made_anew_for_who_moves_in_from_elsewhere() -> None:
+    a, moved, new = (vw(name, 3, "and V.length > 0") for name in ("a", "moved", "new"))
+    engine = AdhocJoin(STREAMS)
+    engine.adopt(0, {"a": Running(a, 0, 0)}, together(a))
+    engine.step(0, tables({"V": [v(1)], "W": []}))
+    before = engine._located["V", When(0, 0)]
+    engine.adopt(1, {"a": Running(a, 0, 0), "new": Running(new, 1, 1)}, together(a, new))
+    assert engine._located["V", When(0, 0)].cells is before.cells
+    found = engine.step(1, tables({"V": [], "W": [w(1, 2)]}))
+    assert (rows_of(found, "a"), rows_of(found, "new")) == ([(1, 2)], [])
+    engine.adopt(2, {"moved": Running(moved, 0, 0), "new": Running(new, 1, 1)}, together(moved, new))
+    assert ("V", When(0, 0)) not in engine._located, "who moved in was there when the tuples came"
+    found = engine.step(2, tables({"V": [v(2)], "W": [w(1, 3), w(2, 4)]}))
+    assert rows_of(found, "moved") == [(1, 3), (2, 4)]
+    assert rows_of(found, "new") == [(2, 4)]
