@@ -19,11 +19,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from etl.settings import PROJECT
 
 SUCCEEDED, FAILED = 0, 3
+Act = Literal["kill", "stop", "fill", "wait"]
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Nursery:
 
     process: subprocess.Popen[str]
 
-    def begin(self, home: Path, dsn: str, point: str | None, act: str = "kill", limit: int | None = None) -> int:
+    def begin(self, home: Path, dsn: str, point: str | None, act: Act = "kill", limit: int | None = None) -> int:
         """Start a driver that runs one micro-batch; gives its pid. `act` is what it does at `point`."""
         order = {"home": str(home), "dsn": dsn, "point": point, "act": act, "limit": limit}
         return int(self._ask(order))
@@ -45,7 +46,7 @@ class Nursery:
         """Wait until a driver has stopped itself."""
         self._ask({"wait_stopped": pid})
 
-    def run(self, home: Path, dsn: str, point: str | None, act: str = "kill", limit: int | None = None) -> int:
+    def run(self, home: Path, dsn: str, point: str | None, act: Act = "kill", limit: int | None = None) -> int:
         return self.end_of(self.begin(home, dsn, point, act, limit))
 
     def _ask(self, order: dict[str, Any]) -> str:
@@ -92,11 +93,10 @@ def _drive(order: dict[str, Any]) -> int:
 
     def reached(name: str) -> None:
         if name == order["point"]:
-            os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[order["act"]])
+            _act(order)
 
     if order["limit"] is not None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write beyond the limit fails, as on a full disk
-        resource.setrlimit(resource.RLIMIT_FSIZE, (order["limit"], resource.RLIM_INFINITY))
+        _fill_disk(order["limit"])
     steady()
     site = site_under(Path(order["home"]), order["dsn"])
     site = replace(site, steps=replace(site.steps, checkpoint=reached))
@@ -107,10 +107,36 @@ def _drive(order: dict[str, Any]) -> int:
     return SUCCEEDED
 
 
+def _act(order: dict[str, Any]) -> None:
+    match order["act"]:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case "fill":
+            _fill_disk(0)
+        case "wait":
+            Path(order["home"], "reached").touch()
+            signal.pause()
+
+
+def _fill_disk(size: int) -> None:
+    """From now on no file can grow beyond a size: a write there fails, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
 def main() -> None:
-    """Import everything, then serve."""
+    """Import everything, then serve; or drive once, as the environment says."""
     from importlib import import_module
 
+    if sys.argv[1:] == ["once"]:
+        order = json.loads(os.environ["_FAULT"])
+        try:
+            _drive(order)
+        finally:
+            Path(order["home"], "over").touch()
+        return
     for module in ("tests.faults.world", "etl.report.page"):
         import_module(module)
     for line in sys.stdin:

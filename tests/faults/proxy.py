@@ -1,7 +1,8 @@
-"""A proxy before Postgres that cuts the line at a chosen write: before the server hears of it, or before it answers.
+"""A proxy before Postgres that cuts the line at a chosen write: before it arrives, during it, or when it is answered.
 
     client ──▶ proxy ──▶ server          cut "before": the write never arrives
-           ◀──       ◀──                 cut "after":  the write is done, and its acknowledgement is lost
+           ◀──       ◀──                 cut "during": it arrives, and both ends lose the line at once
+                                         cut "after":  the write is done, and its acknowledgement is lost
 
 Only statements that may write are counted: they begin with insert, update, delete, copy, merge, or commit.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
-Moment = Literal["before", "after"]
+Moment = Literal["before", "during", "after"]
 _BEAT = b"update etl.pipeline set beat_at"  # comes when it comes, and nothing relies on a single one
 _WRITE = re.compile(rb"(?:--[^\n]*\n|\s)*(insert|update|delete|copy|merge|commit|with\s+\w+\s+as\s*\(\s*update)", re.I)
 
@@ -54,6 +55,8 @@ class Proxy:
                         return
                     silent = silent or cut
                     target.sendall(data)
+                    if cut and self.moment == "during":
+                        return
 
     def _is_due(self, data: bytes) -> bool:
         """Whether this is the write to cut at. psycopg2 sends a statement in one message: Q, length, text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.drivers import FAILED, SUCCEEDED, Nursery
+from tests.faults.test_deaths import POINTS
 from tests.faults.world import World
 
 SIZES = (0, 64, 256, 512, 900, 1_400, 2_000, 3_000, 4_500, 6_000, 9_000, 16_000, 32_000, 64_000)
@@ -17,5 +18,16 @@ def test_no_file_can_grow_beyond(world: World, drivers: Nursery, size: int) -> N
     assert drivers.run(home, dsn, None, limit=size) in (FAILED, SUCCEEDED)
     world.more()
     assert drivers.run(home, dsn, None, limit=size) in (FAILED, SUCCEEDED), "it is still full"
+    world.recover()
+    world.check()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("point", POINTS)
+def test_the_disk_is_full_from_a_point_on(world: World, drivers: Nursery, point: str) -> None:
+    home, dsn = world.site.settings.home, world.site.dsn
+    assert drivers.run(home, dsn, point, "fill") in (FAILED, SUCCEEDED)
+    world.more()
+    assert drivers.run(home, dsn, None, limit=0) in (FAILED, SUCCEEDED), "it is still full"
     world.recover()
     world.check()

@@ -1,7 +1,7 @@
 """The whole protocol against a dictionary: whatever happens in whatever order, every event is in exactly one place.
 
     land │ replace │ half-write │ change masters │ jump the clock │ die before or after each write │
-    roll back ledger or Delta │ run │ drain
+    roll back ledger or Delta │ release │ run │ drain
 
 Hypothesis draws histories and shrinks those that fail. The oracle knows lines, keys and masters, nothing of batches.
 """
@@ -24,14 +24,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from etl.adapters import postgres
 from tests.faults.test_deaths import POINTS
-from tests.faults.world import World, steady
+from tests.faults.world import Oracle, World, steady
 from tests.support.backup import Backup, back_up, restore
 from tests.support.site import Ended, order
 
 TABLES = ("fact", "quarantine", "backlog")
 LEDGER = ("etl.pipeline", "etl.batch", "etl.input_slice", "etl.claim_run", "etl.backlog_file", "etl.total",
-          "mart.orders", "mart.daily_sales")  # fmt: skip
+          "etl.quarantine_verdict", "etl.release_file", "mart.orders", "mart.daily_sales")  # fmt: skip
 KEYS = st.integers(1, 12)
+RELEASES = (None, "after the release is decided", "after the release has landed")
 CUSTOMERS = st.integers(8, 14)  # of which 11 and above come later, or never
 
 
@@ -51,6 +52,7 @@ class Histories(RuleBasedStateMachine):
         self.world.site.landing.mkdir(parents=True)
         self.files, self.ahead = 0, timedelta(0)
         self.half: tuple[Path, bytes] | None = None
+        self.unread: Oracle | None = None
         self.backup: Backup | None = None
 
     # ── what others do ─────────────────────────────────────────────────────────────────────────────────────────
@@ -58,8 +60,18 @@ class Histories(RuleBasedStateMachine):
     @rule(keys=st.lists(st.tuples(KEYS, CUSTOMERS, st.integers(0, 2)), min_size=1, max_size=4), broken=st.booleans())
     def land(self, keys: list[tuple[int, int, int]], broken: bool) -> None:
         self.files += 1
+        self.unread = self.world.oracle()
         events: list[Any] = [order(key, customer_id=customer, quantity=quantity) for key, customer, quantity in keys]
         self.world.land(f"f{self.files:04d}.jsonl", *events, *([b"{broken"] if broken else []))
+
+    @precondition(lambda self: self.unread is not None)
+    @rule(key=KEYS, customer=CUSTOMERS)
+    def replace(self, key: int, customer: int) -> None:
+        """The newest file, which nobody has read, gets another content: the old one never was."""
+        assert self.unread is not None, "the precondition says so"
+        self.world.forget_since(self.unread)
+        draft = self.world.land("draft", order(key, customer_id=customer), b"{replaced")
+        draft.rename(draft.with_name(f"f{self.files:04d}.jsonl"))
 
     @precondition(lambda self: self.half is None)
     @rule(key=KEYS)
@@ -80,7 +92,7 @@ class Histories(RuleBasedStateMachine):
         with path.open("ab") as file:
             file.write(rest)
         self.world._judge(self.half_event)
-        self.half = None
+        self.half = self.unread = None
 
     @rule(customer=CUSTOMERS, name=st.sampled_from(["Ann", "Bob", "Cy"]))
     def change_masters(self, customer: int, name: str) -> None:
@@ -101,10 +113,24 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def run(self) -> None:
+        self.unread = None
         self.world.run()
+
+    @rule()
+    def drain(self) -> None:
+        self._settled()
+
+    @rule(reason=st.sampled_from(["quantity_in_range", "malformed_json"]), point=st.sampled_from(RELEASES))
+    def release(self, reason: str, point: str | None) -> None:
+        """Somebody sends refused lines in again without having changed the rule: they are refused again."""
+        self._settled()
+        with contextlib.suppress(Ended):
+            self.world.release(reason, point)
+        self._settled()
 
     @rule(point=st.sampled_from(POINTS))
     def die(self, point: str) -> None:
+        self.unread = None
         site = self.world.site
         self.world.site = site.ending(point)
         with contextlib.suppress(Ended):
@@ -141,6 +167,7 @@ class Histories(RuleBasedStateMachine):
 
     def _settled(self) -> None:
         """Masters must not change between a landing and its booking: the oracle books with what they say at the end."""
+        self.unread = None
         for _ in range(20):
             if self.world.run() is None:
                 break

@@ -1,4 +1,4 @@
-"""The line to Postgres is cut at every single write of a batch: before it arrives, and after, its answer lost."""
+"""The line to Postgres is cut at every single write of a batch: before it, during it, and after, its answer lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_write_of_a_batch_is_cut(world: World, short: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
 @pytest.mark.parametrize("write", range(WRITES))
 def test_the_line_to_postgres_is_cut(world: World, short: Path, write: int, moment: Moment) -> None:
     direct = world.site.dsn

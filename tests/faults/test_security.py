@@ -43,7 +43,7 @@ def test_a_reader_of_the_mart_reads_it_and_changes_nothing_there(world: World, a
         analyst, "delete from mart.orders", "insert into mart.orders (order_id) values (1)",
         "update mart.orders set quantity = 0", "create table mart.mine (x int)", "truncate mart.daily_sales",
         "drop table mart.orders", "alter table mart.orders add column x int", "create table public.mine (x int)",
-        "grant all on mart.orders to public", "set role postgres",
+        "set role postgres",
     )  # fmt: skip
 
 

@@ -27,10 +27,13 @@ from etl.adapters.great_expectations import Audit
 from etl.errors import FrontstageError
 from etl.masters.driver_state import driver_state
 from etl.masters.worker_cache import worker_cache
+from etl.pipeline.desk import open_desk
 from etl.pipeline.in_process import InProcess
 from etl.pipeline.maintenance import Keep
+from etl.pipeline.quarantine import Selection
+from etl.pipeline.release import Person
 from etl.settings import PROJECT
-from tests.support.site import Site, order
+from tests.support.site import Ended, Site, order
 
 SECRET = "s3cr3t-Pass-w0rd"
 Event = dict[str, Any]
@@ -58,6 +61,17 @@ def steady(replace_attribute: Callable[[Any, str, Any], None] = setattr) -> None
     replace_attribute(Audit, "check", lambda *_: {"success": True, "expectations": []})
     replace_attribute(Audit, "build_docs", lambda *_: None)
     replace_attribute(landing, "QUIET", timedelta(days=1))
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What the test knew of lines and keys at some moment."""
+
+    lines: int
+    duplicates: int
+    refused: Counter[str]
+    kept: dict[int, Event]
+    waiting: set[int]
 
 
 @dataclass
@@ -100,6 +114,28 @@ class World:
             self.duplicates += 1
         else:
             self.refused["conflicting_payload"] += 1
+
+    def oracle(self) -> Oracle:
+        """What is known now, for `forget_since`."""
+        return Oracle(self.lines, self.duplicates, self.refused.copy(), dict(self.kept), set(self.waiting))
+
+    def forget_since(self, known: Oracle) -> None:
+        """What landed since then never was."""
+        self.lines, self.duplicates, self.refused = known.lines, known.duplicates, known.refused.copy()
+        self.kept, self.waiting = dict(known.kept), set(known.waiting)
+
+    def release(self, reason: str, ends_at: str | None = None) -> None:
+        """Somebody sends in again all lines that were refused for a reason; they will be refused for it again."""
+
+        def reached(name: str) -> None:
+            if name == ends_at:
+                raise Ended(name)
+
+        with open_desk(self.site.settings, self.site.dsn, "orders", reached) as desk:
+            count = sum(1 for _ in desk.quarantine.find(Selection(reason=reason)))
+            self.lines += count
+            self.refused[reason] += count
+            desk.release(Selection(reason=reason), Person("ada", datetime.now(UTC), "again"), patience_s=0)
 
     def begin(self) -> None:
         """One batch without a fault, so that there is something to lose; then masters change and more lands."""
@@ -277,15 +313,21 @@ class World:
 
 
 def _processes() -> list[str]:
-    """Command lines of all that was started below this test, but for its database server and its nursery of drivers."""
+    """Command lines of all that was started below this test, but for its server and its programs for faults."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             line = " ".join(process.cmdline())
-            nursery = "tests.faults.drivers" in line and process.ppid() == os.getpid()
-            if line and "postgres" not in line and "resource_tracker" not in line and not nursery:
+            if line and "postgres" not in line and "resource_tracker" not in line and not _for_faults(process, line):
                 found.append(line)
     return found
+
+
+def _for_faults(process: psutil.Process, line: str) -> bool:
+    """Whether this is the nursery, not a driver of it, or the program that has a Spark, with all of that."""
+    if "tests.faults.drivers" in line:
+        return process.ppid() == os.getpid()
+    return any("tests.faults.spark_driver" in " ".join(one.cmdline()) for one in (process, *process.parents()))
 
 
 def expect_failure(world: World, *kinds: type[BaseException]) -> BaseException | None:
