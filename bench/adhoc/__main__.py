@@ -83,7 +83,7 @@ class Benchmark:
         rows = self.rows // 2
         return self._in_time("figures", [
             *figures.buffers(self.counts, rows), *figures.keys_and_selectivity(rows), *figures.ways(rows // 4),
-            *figures.groups(rows), *figures.similarity(rows), *figures.shared_data(rows // 2),
+            *figures.groups(rows), *figures.similarity(rows), *figures.shared_data(self.rows),
         ])  # fmt: skip
 
     def _in_time(self, name: str, settings: Iterable[Callable[[], Row]]) -> list[Row]:
