@@ -95,6 +95,7 @@ def their_airflow(home: Path, environment: Path, postgres: elsewhere.Postgres) -
         "SPARK_LOCAL_IP": "127.0.0.1",
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",  # the first import of a fresh installation compiles every module
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": postgres.create("theirs", "airflow", "other").replace(
             "postgresql:", "postgresql+psycopg2:"
         ),
