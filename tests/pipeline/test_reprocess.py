@@ -43,6 +43,13 @@ def places(site: Site) -> tuple[int, int, int]:
     return counted.fact, counted.quarantine, counted.backlog_open
 
 
+def settled(site: Site) -> Site:
+    """The site after as many batches as it takes: on a busy machine one takes in less."""
+    while site.run() is not None:
+        pass
+    return site
+
+
 def due(site: Site) -> bool:
     """Whether the watcher would start a run."""
     arrival = Arrival(site.pipeline, site.landing, "jsonl", lambda: site.dsn, timedelta(days=7))
@@ -64,8 +71,7 @@ def test_lines_refused_on_these_days_are_tried_with_todays_rules(site: Site) -> 
     done = asked(wide)
     assert (done.lines, done.waiting, done.impossible) == (2, 1, 0)
     assert due(wide)
-    assert wide.run() == 2
-    assert places(wide) == (2, 3, 1), "one is accepted now, the other one is refused once more"
+    assert places(settled(wide)) == (2, 3, 1), "one is accepted now, the other one is refused once more"
     assert sorted(wide.rows("fact")["order_id"].to_pylist()) == [1, 2]
     assert wide.execute("select sum(orders) from mart.daily_sales") == [(2,)]
 
@@ -73,8 +79,7 @@ def test_lines_refused_on_these_days_are_tried_with_todays_rules(site: Site) -> 
 def test_asking_twice_does_not_bring_a_line_back_twice(site: Site) -> None:
     wide = first_batch(site).redeclared(WIDER)
     assert [asked(wide).lines, asked(wide).lines] == [2, 0]
-    wide.run()
-    assert places(wide) == (2, 3, 1)
+    assert places(settled(wide)) == (2, 3, 1)
 
 
 def test_what_waits_is_looked_up_again_whatever_is_known_of_the_masters(site: Site) -> None:
@@ -94,9 +99,8 @@ def test_a_row_that_came_unseen_is_found(site: Site) -> None:
     site.execute(COPY_CUSTOMER, 77)
     assert asked(site).waiting == 1
     process_state().decided.clear()
-    site.run()
-    assert places(site)[0] == 2
-    assert places(site)[2] == 0
+    fact, _, waiting = places(settled(site))
+    assert (fact, waiting) == (2, 0)
 
 
 def test_what_a_person_rejected_stays_out(site: Site) -> None:
@@ -116,9 +120,9 @@ def test_a_run_with_the_form_asks_and_reads_at_once_and_its_retry_adds_nothing(s
     form = RunForm(reprocess=TODAYS)
     again = replace(wide, steps=wide.steps.asked(RunForm.model_validate(form.model_dump(mode="json"))))
     assert again.run() == 2
-    assert places(wide) == (2, 3, 1)
-    assert again.run() == 3, "what was refused anew was refused today: it is tried once more"
-    assert places(wide)[0] == 2
+    assert places(settled(wide)) == (2, 3, 1)
+    assert again.run() is not None, "what was refused anew was refused today: it is tried once more"
+    assert places(settled(wide))[0] == 2
 
 
 @pytest.mark.parametrize("point", ["after events are marked", "after the release is decided"])
@@ -132,8 +136,7 @@ def test_a_process_that_ends_in_the_middle_loses_nothing(site: Site, point: str)
     with pytest.raises(Ended), open_desk(wide.settings, wide.dsn, "orders", end) as desk:
         desk.reprocess(TODAYS, ANN)
     asked(wide)
-    wide.run()
-    assert places(wide) == (2, 3, 1)
+    assert places(settled(wide)) == (2, 3, 1)
 
 
 def test_while_a_batch_is_under_way_nothing_is_asked(site: Site) -> None:
@@ -175,9 +178,7 @@ def test_reprocessing_beside_the_live_schedule_never_races_it(site: Site) -> Non
         done.set()
         asking.join()
     assert (faults, landed) == ([], 6)
-    while wide.run() is not None:
-        pass
-    fact, _, waiting = places(wide)
+    fact, _, waiting = places(settled(wide))
     assert (fact, waiting) == (8, 1)
 
 
@@ -185,11 +186,12 @@ def test_the_command_says_how_much_it_is_and_does_it(told: Site) -> None:
     words = ("reprocess", "orders", "--from", TODAYS.first.isoformat(), "--to", TODAYS.last.isoformat(), "--json")
     expected = {"lines": 1, "impossible": 0, "waiting": 1, "unknown": 0}
     for dry in (("--dry-run",), ()):
-        found = json.loads(invoke(*words, *dry).stdout)
+        done = invoke(*words, *dry)
+        assert done.exception is None, repr(done.exception)
+        found = json.loads(done.stdout)
         assert {name: found[name] for name in expected} == expected
     assert json.loads(invoke(*words).stdout)["lines"] == 0
-    assert told.run() == 2
-    assert places(told) == (1, 2, 1)
+    assert places(settled(told)) == (1, 2, 1)
 
 
 @pytest.mark.parametrize("days", [("2026-11-03", "2026-11-01"), ("yesterday", None), ("2026-02-30", None)])
