@@ -86,6 +86,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.python.daemon.module": "etl.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",
+        # As Spark has it, and how to sign in at a broker, which holds a password.
+        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
