@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from etl.adapters.ledger import NotHeld
-from etl.cli import app
 from etl.errors import AuditFailed, TerminalError
 from etl.pipeline.held import ReasonMissing
 from etl.pipeline.prepare import UnknownPipeline
+from tests.support.invoke import invoke
 from tests.support.site import STRICT, Site, order
-
-
-@pytest.fixture
-def told(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A site with one batch, which the commands find in their settings."""
-    for name in [name for name in os.environ if name.startswith("FRONTSTAGE_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("FRONTSTAGE_HOME", str(site.settings.home))
-    monkeypatch.setenv("FRONTSTAGE_POSTGRES_DSN", site.dsn)
-    site.land("a.jsonl", order(1), order(1), order(2, customer_id=77), b"{")
-    site.step("report", site.run())
-    return site
-
-
-def invoke(*words: str) -> Result:
-    return CliRunner().invoke(app, words)
 
 
 @pytest.mark.usefixtures("told")

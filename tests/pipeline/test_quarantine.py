@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -252,16 +251,12 @@ def test_a_ledger_restored_from_before_learns_from_the_files_what_was_released(s
 
 
 @pytest.fixture
-def refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+def refused(commanded: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A site with hostile refused lines, which the commands find in their settings."""
-    for name in [name for name in os.environ if name.startswith("FRONTSTAGE_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("FRONTSTAGE_HOME", str(site.settings.home))
-    monkeypatch.setenv("FRONTSTAGE_POSTGRES_DSN", site.dsn)
     monkeypatch.setenv("COLUMNS", "400")
-    site.land("a\x1b[31m.jsonl", b'\x1b]0;owned\x07[bold]{"', order(2, quantity=-1))
-    site.run()
-    return site
+    commanded.land("a\x1b[31m.jsonl", b'\x1b]0;owned\x07[bold]{"', order(2, quantity=-1))
+    commanded.run()
+    return commanded
 
 
 def invoke(*words: str) -> Result:

@@ -19,12 +19,9 @@ from etl.pipeline.quarantine import Selection
 from etl.pipeline.release import Person
 from etl.pipeline.reprocess import Reprocessed
 from etl.pipeline.run_form import RunForm
-from tests.pipeline.test_audit import STRICT
-from tests.pipeline.test_commands import invoke, told
-from tests.pipeline.test_routes import COPY_CUSTOMER
-from tests.support.site import Ended, Site, order, quiet
+from tests.support.invoke import invoke
+from tests.support.site import COPY_CUSTOMER, STRICT, Ended, Site, order, quiet
 
-__all__ = ["told"]  # a fixture
 TODAY = datetime.now(UTC).date()
 TODAYS = Days(TODAY - timedelta(days=1), TODAY + timedelta(days=1))
 PAST = Days(TODAY - timedelta(days=9), TODAY - timedelta(days=8))

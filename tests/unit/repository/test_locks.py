@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from etl.settings import PROJECT
-from tests.unit.repository.test_requirements import requirements
+from tests.support.requirements import requirements
 
 FOLDER = PROJECT / "requirements"
 LOCKS = ("bootstrap", "runtime", "dev")

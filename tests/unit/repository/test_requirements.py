@@ -10,26 +10,15 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from etl.settings import PROJECT
+from tests.support.requirements import requirements
 
 RUNTIME, DEV = PROJECT / "requirements" / "runtime.in", PROJECT / "requirements" / "dev.in"
 OWN = {"etl", "warehouse", "tests", "bench", "dags"}
 TREES = [("etl", RUNTIME), ("warehouse", RUNTIME), ("dags", RUNTIME), ("tests", DEV), ("bench", DEV)]
 distributions = cache(packages_distributions)
-
-
-def requirements(path: Path) -> list[Requirement]:
-    found: list[Requirement] = []
-    for line in path.read_text().splitlines():
-        text = line.split("#")[0].strip()
-        if text.startswith("-r "):
-            found += requirements(path.parent / text.removeprefix("-r ").strip())
-        elif text:
-            found.append(Requirement(text))
-    return found
 
 
 def declared(path: Path) -> set[str]:
