@@ -34,7 +34,7 @@ def _killed(world: World, point: str) -> None:
     order = {"home": str(home), "dsn": world.site.dsn, "point": point, "act": "wait", "limit": None}
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), "_FAULT": json.dumps(order)}
     with subprocess.Popen([sys.executable, "-c", SUPERVISOR, str(home)], cwd=PROJECT, env=environment) as supervisor:
-        came = wait_until(lambda: reached.exists() or over.exists(), 120)
+        came = wait_until(lambda: reached.exists() or over.exists(), 300)
         supervisor.kill()
     assert came, (home / "driver.log").read_text()
     assert wait_until(lambda: marked(home) == [], 30), "the driver outlived its supervisor"
