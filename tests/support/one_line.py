@@ -24,7 +24,8 @@ class OneLine:
             print(f"FAILED  {_sentence(report.nodeid)}\n{report.longreprtext}", flush=True)
         elif report.when == "call" and report.passed:
             self.passed += 1
-            print(f"passed  {_sentence(report.nodeid)}  ({self._seconds[report.nodeid]:.1f} s)", flush=True)
+            measured = "".join(f"; {name}: {value}" for name, value in report.user_properties)
+            print(f"passed  {_sentence(report.nodeid)}  ({self._seconds[report.nodeid]:.1f} s{measured})", flush=True)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
