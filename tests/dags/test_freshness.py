@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dags.test_pipeline_dags import ask
+from tests.support.airflow_python import ask
 
 CALL = """
 import asyncio

@@ -88,7 +88,7 @@ def test_which_pipeline_is_asked_when_several_have_run(told: Site) -> None:
 SHOWN = [
     "status", "audit", "report", "doctor --no-machine", "pipeline list", "pipeline show orders", "pipeline check",
     "quarantine list orders", "quarantine show orders 1-1", "backlog list", "backlog show orders", "held list",
-    "explain", "explain-event orders 1", "correlate list", "correlate check", "correlate status", "correlate history",
+    "explain-event orders 1", "correlate list", "correlate check", "correlate status", "correlate history",
     "query list", "master status", "reprocess orders --from 2026-11-01 --dry-run",
 ]  # fmt: skip
 

@@ -51,7 +51,7 @@ def test_batches_take_exactly_the_offsets_after_those_of_the_last_one(
     broker.send(topic, order(6), partition=1)
     assert site.run() == 1
     assert offsets(site, 1) == [(f"{topic}/0", 0, 5), (f"{topic}/1", 0, 1)]
-    broker.send(topic, order(7), order(1), order(8, order_id="none of these"))
+    broker.send(topic, order(7), order(1), {**order(8), "order_id": "none of these"})
     assert site.run() == 2
     assert offsets(site, 2) == [(f"{topic}/0", 5, 8)]
     assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 2, 3, 4, 5, 6, 7]

@@ -1,6 +1,6 @@
 """Copies of the messages that batches read: one file of Arrow per slice, in the archive from the beginning.
 
-    archive/2026-11-18/orders@3@1200-1650@8f02….kafka.arrow      offset, timestamp, value: as the broker had them
+    archive/2026-11-18/clicks@3@1200-1650@8f02….kafka.arrow      offset, timestamp, value: as the broker had them
 
 A try that is repeated, an audit, a trace of an event and a release from quarantine read the copy, whatever the broker
 has forgotten since. It is in place whole, and synced, or not there at all; so the archive's retention is its own.

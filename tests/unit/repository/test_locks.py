@@ -130,7 +130,8 @@ def test_every_jar_has_a_sum_and_those_asked_for_are_among_them(name: str) -> No
 
 
 def _coordinates(path: Path) -> list[str]:
-    return [line for line in path.read_text().splitlines() if line and line[0] not in "#-"]
+    lines = path.read_text().splitlines()
+    return [line.removeprefix("+ ") for line in lines if line and line[0] not in "#-"]
 
 
 def test_setup_takes_nothing_without_its_sum() -> None:
