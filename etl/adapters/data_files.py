@@ -7,7 +7,9 @@ that nobody names, and maintenance removes them.
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+import math
+from datetime import date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from etl.adapters.postgres.binary import write_values
 _ROWS_PER_GROUP = 262_144
 _FEW_ROWS = 64  # up to which a dictionary costs more than it saves
 _LONGEST_TEXT = 32  # of a minimum or maximum; longer ones say little and cost in every log entry
+_LAST = "\U0010ffff"  # no letter comes after it
+_MANY, _FINE = 10**11, Decimal("0.0001")  # together as many digits as a float can tell apart
 
 
 def write_part(root: Path, table: str, name: str, rows: pa.Table, cause: Cause | None = None) -> DataFile:
@@ -72,23 +76,43 @@ def _statistics(metadata: Any) -> dict[str, Any]:
             continue
         nulls[name] = sum(one.null_count for one in known)
         ranges = [(one.min, one.max) for one in known if one.has_min_max]
-        if ranges and _plain(ranges[0][0]) is not None and _plain(ranges[0][1]) is not None:
-            least[name] = _plain(min(low for low, _ in ranges))
-            most[name] = _plain(max(high for _, high in ranges))
+        bounds = _bounds(min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
+        if bounds is not None:
+            least[name], most[name] = bounds
     return {"numRecords": metadata.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls}
 
 
-def _plain(value: object) -> str | int | None:
-    """A bound as Delta's log writes it; None where it cannot be exact there."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, datetime):
-        # Delta compares timestamps to the millisecond: a bound must not cut off what lies behind it.
-        return None if value.microsecond % 1000 else f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, str):
-        return value if len(value) <= _LONGEST_TEXT and value.isprintable() else None
+def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
+    """Bounds as Delta's log writes them, widened where it cannot be exact; None for types that it keeps none of.
+
+    Every column of values wants bounds: some readers take a missing one for NULL, and filters on it find nothing.
+    """
+    if isinstance(low, bool | int | date) and not isinstance(low, datetime):
+        return (low, high) if isinstance(low, int) else (low.isoformat(), high.isoformat())
+    if isinstance(low, float):
+        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+    if isinstance(low, Decimal):
+        return _number(low, ROUND_FLOOR), _number(high, ROUND_CEILING)
+    if isinstance(low, datetime):  # compared to the millisecond
+        up = timedelta(microseconds=-high.microsecond % 1000)
+        return _moment(low), _moment(high + up)
+    if isinstance(low, str):
+        return _text(low), _text(high) + ("" if _text(high) == high else _LAST)
     return None
+
+
+def _number(value: Decimal, rounding: str) -> int | float:
+    """A decimal whose JSON has neither an exponent nor more digits than a float can tell apart."""
+    if abs(value) >= _MANY:
+        return int(value.to_integral_value(rounding))
+    return float(value.quantize(_FINE, rounding))
+
+
+def _moment(value: datetime) -> str:
+    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+
+
+def _text(value: str) -> str:
+    """How a text begins, up to what cannot be printed."""
+    begin = value[:_LONGEST_TEXT]
+    return next((begin[:at] for at, letter in enumerate(begin) if not letter.isprintable()), begin)

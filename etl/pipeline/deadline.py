@@ -28,6 +28,8 @@ _MARGIN = 0.8
 """Of the deadline, what is planned for: unit costs vary from batch to batch."""
 _LOOKED_AT = 0.9
 """Of the time for events, what taking them in may use under overload; the rest is for reading masters."""
+_FOR_EVENTS = 0.25
+"""Of the planned time, what is for events even where a batch of nothing takes too long: smaller ones end no sooner."""
 _USUAL_EVENT_S = 1e-4
 """What an event costs as long as no batch was large enough to tell; several times what it costs on two cores."""
 _TELLING = 5_000
@@ -71,14 +73,18 @@ class Costs:
     event_bytes: float
     reads: Mapping[str, ReadCosts] = field(default_factory=dict)
 
+    def for_events(self, seconds: float) -> float:
+        """What is left of so many seconds for the events of a batch."""
+        return max(seconds - self.fixed_s, seconds * _FOR_EVENTS)
+
     def served(self, seconds: float, tasks: int) -> int:
         """w: how many events fit into so many seconds, masters read for them included."""
         each = self.event_s + sum(one.event_s for one in self.reads.values()) / tasks
-        return max(1, int((seconds - self.fixed_s) / max(each, 1e-9)))
+        return max(1, int(self.for_events(seconds) / max(each, 1e-9)))
 
     def looked_at(self, seconds: float) -> int:
         """How many events can be taken in, whatever becomes of them, with time left for reading masters."""
-        return max(1, int((seconds - self.fixed_s) * _LOOKED_AT / max(self.event_s, 1e-9)))
+        return max(1, int(self.for_events(seconds) * _LOOKED_AT / max(self.event_s, 1e-9)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,7 @@ def control(
     most = 2 * w if shedding == "consider" else w  # only reading that is bounded ends in time whatever comes back
     reload = most - landed if landed <= w else 0
     events = min(taken, landed) + min(reload, shed)
-    reading_s = max(0.0, seconds - costs.fixed_s - events * costs.event_s)
+    reading_s = max(0.0, costs.for_events(seconds) - events * costs.event_s)
     return Control(
         shedding,
         overloaded,

@@ -116,8 +116,14 @@ def test_statistics_are_those_of_all_row_groups_and_never_cut_off_a_row(tmp_path
     file = write_part(tmp_path, "t", "a.parquet", rows)
     stats = json.loads(file.stats)
     assert stats["numRecords"] == 2 == file.rows
-    assert stats["minValues"] == {"id": 1, "text": "a", "day": "2026-01-01", "at": "2026-01-01T00:00:00.000Z"}
-    assert stats["maxValues"] == {"id": 3, "text": "b", "day": "2026-01-02", "at": "2026-01-02T00:00:00.005Z"}
+    assert stats["minValues"] == {
+        "id": 1, "text": "a", "long": "x" * 32, "day": "2026-01-01", "at": "2026-01-01T00:00:00.000Z",
+        "exact": "2026-01-01T00:00:00.000Z", "money": 1.5, "flag": False,
+    }  # fmt: skip
+    assert stats["maxValues"] == {
+        "id": 3, "text": "b", "long": "y" * 32 + "\U0010ffff", "day": "2026-01-02", "at": "2026-01-02T00:00:00.005Z",
+        "exact": "2026-01-02T00:00:00.005Z", "money": 1.5, "flag": True,
+    }  # fmt: skip
     assert stats["nullCount"]["money"] == 1
     assert read_parts(tmp_path, (file,)) == rows
     assert read_parts(tmp_path, (file,), ["id"]).column_names == ["id"]

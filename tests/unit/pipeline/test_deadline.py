@@ -97,6 +97,12 @@ def test_events_of_batches_below_the_telling_size_do_not_count_as_fixed_costs() 
     assert costs.fixed_s + 4_900 * costs.event_s == pytest.approx(1.49)
 
 
+def test_where_a_batch_of_nothing_takes_too_long_events_still_come_in() -> None:
+    costs = observed([Past(60.0, 5, 600, {})])
+    assert costs is not None
+    assert control(costs, 600_000, 0, DEADLINE, "consider", 2).take_bytes >= 600_000
+
+
 def test_what_comes_back_without_a_bound_on_reading_fits_into_a_batch() -> None:
     found = control(LOOKUPS, 0, 10**6, DEADLINE, "keep", 2)
     assert (found.reload, found.first) == (found.capacity, found.capacity)
