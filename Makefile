@@ -57,7 +57,7 @@ faults: setup ## Try every fault: kills, cut lines, full disks, damage, restores
 
 # What is too long for `make test`: the README's commands, and the wheel in an Airflow of somebody else's.
 .PHONY: guides
-guides: setup ## Run every guide and the README as they are written, in a fresh clone (about a quarter of an hour)
+guides: setup ## Run every guide and the README as they are written, in a fresh clone
 	@exec $(python) -m pytest tests/dags/test_guides.py tests/dags/test_foreign_airflow.py $(ARGS)
 
 .PHONY: soak
