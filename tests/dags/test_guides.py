@@ -35,12 +35,18 @@ def variables(clone: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/getting-started.md", "docs/how-to/own-tables.md", "docs/how-to/delta-masters.md"]
+    "page",
+    [
+        "docs/getting-started.md",
+        pytest.param("docs/how-to/own-tables.md", marks=LONG),
+        pytest.param("docs/how-to/delta-masters.md", marks=LONG),
+    ],
 )
 def test_a_guide_does_what_it_says(page: str, clone: Path) -> None:
     guides.run(clone / page, clone, variables(clone))
 
 
+@LONG
 def test_the_guide_to_ones_own_postgres_does_what_it_says(clone: Path, session_home: Path) -> None:
     page = clone / "docs" / "how-to" / "own-postgres.md"
     with elsewhere.postgres(session_home / "db.example") as server:
@@ -58,6 +64,7 @@ def test_the_guide_to_ones_own_postgres_does_what_it_says(clone: Path, session_h
             assert cursor.fetchall() == [("frontstage",)]
 
 
+@LONG
 def test_the_guide_to_a_cluster_does_what_it_says(clone: Path, session_home: Path) -> None:
     with elsewhere.spark_cluster(session_home / "head.example") as master:
         env = {**variables(clone), "SPARK_LOCAL_IP": "127.0.0.1", "FRONTSTAGE_JARS": str(PROJECT / "var" / "jars")}
@@ -73,5 +80,6 @@ def test_the_readme_does_what_it_says(clone: Path) -> None:
 
 def test_no_guide_is_left_out() -> None:
     pages = {f"docs/how-to/{page.name}" for page in (PROJECT / "docs" / "how-to").glob("*.md")}
-    tried = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    tests = (path for folder in ("dags", "spark") for path in (PROJECT / "tests" / folder).glob("test_*.py"))
+    tried = "\n".join(path.read_text() for path in tests)
     assert [page for page in sorted(pages) if Path(page).name not in tried] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from etl.adapters import ledger
 from etl.adapters.kafka.errors import KafkaUnavailable, OffsetsGone, TopicMissing, TopicRecreated
 from etl.pipeline.event_trace import Tracer
 from etl.pipeline.prepare import Preparer
+from etl.settings import PROJECT
 from tests.support.kafka_broker import KafkaBroker, kafka_broker
 from tests.support.site import Ended, Site, order
 
@@ -59,6 +61,17 @@ def test_batches_take_exactly_the_offsets_after_those_of_the_last_one(
     assert site.run() is None, "there is nothing beyond"
     assert site.inventory().faults == []
     assert site.inventory().raw_lines == 9
+
+
+def test_a_topic_is_read_as_the_guide_declares_it(site: Site, broker: KafkaBroker) -> None:
+    page = (PROJECT / "docs" / "how-to" / "kafka.md").read_text()
+    (source,) = re.findall(r"^source = .*$", page, re.MULTILINE)
+    own = source.replace("broker-1:9092,broker-2:9092", broker.servers)
+    broker.create("orders")
+    broker.send("orders", order(1))
+    read = site.redeclared(('source = { landing = "landing/orders", format = "jsonl" }', own))
+    assert read.run() == 1
+    assert offsets(read, 1) == [("orders/0", 0, 1)]
 
 
 def test_messages_that_are_no_events_are_refused_under_their_offsets(
