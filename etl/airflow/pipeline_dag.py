@@ -141,7 +141,7 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
             from etl.pipeline.outcome import unsettled
 
             result = run_step("report", name, None if loaded is None else loaded["batch"])
-            if wrong := unsettled(result):
+            if wrong := unsettled(result, get_current_context()["run_id"] if loaded is None else None):
                 raise AirflowFailException(wrong)
             return result
 

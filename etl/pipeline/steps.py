@@ -155,7 +155,7 @@ class Steps:
             waiting = book.totals().get("backlog_open", 0)
         self.observe(BatchFacts.of(record, waiting, self.clock()), declared)
         progress(f"batch {record.batch}: report {written.html}")
-        return {**summary(record), "report": str(written.html)}
+        return {**summary(record), "report": str(written.html), "run_id": record.run_id}
 
     def whole(self, pipeline: str, run_id: str, progress: Progress, release: int | None = None) -> dict[str, Any]:
         """One micro-batch from landing to mart, under one lock; an audit that fails leaves it held."""

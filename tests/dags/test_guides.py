@@ -59,7 +59,7 @@ def test_the_guide_to_ones_own_postgres_does_what_it_says(clone: Path, session_h
         with closing(psycopg2.connect(server.admin.replace("/postgres?", "/frontstage?"))) as connection:
             cursor = connection.cursor()
             cursor.execute("select nspname from pg_namespace where nspname !~ '^(pg_|information_schema|public)'")
-            assert {name for (name,) in cursor} == {"etl", "master", "mart"}
+            assert {name for (name,) in cursor} == {"etl", "master", "mart", "correlation"}
             cursor.execute("select nspowner::regrole::text from pg_namespace where nspname = 'mart'")
             assert cursor.fetchall() == [("frontstage",)]
 
