@@ -314,7 +314,7 @@ def test_maintenance_keeps_up_every_pipeline_on_the_resident_driver(plant: Plant
     plant.airflow.wait_for_dag("maintenance")
     plant.airflow.unpause("maintenance")
     run = plant.airflow.trigger("maintenance", {"days": 7})
-    assert plant.airflow.wait("maintenance", run, timeout_s=3 * SOON_S).state == "success"
+    assert plant.airflow.wait("maintenance", run, timeout_s=6 * SOON_S).state == "success"
     plant.land("kept-up.jsonl", reading(8_001))
     plant.until(lambda: plant.fact() == had + 1, "batches go on")
 
