@@ -25,11 +25,13 @@ def alert_notifiers() -> list[Any]:
 
 async def notify(notifier: Any, context: dict[str, Any]) -> None:
     """Tell one notifier from a coroutine; one that only works synchronously gets a thread."""
-    notifier.context = context
-    try:
-        await notifier
-    except NotImplementedError:
+    from airflow.sdk import BaseNotifier
+
+    if type(notifier).async_notify is BaseNotifier.async_notify:  # not its own: Airflow's, which only refuses
         await asyncio.to_thread(notifier, context)
+        return
+    notifier.context = context
+    await notifier
 
 
 def _notifiers(whose: str, path: str | None, arguments: str) -> list[Any]:
