@@ -55,7 +55,7 @@ def _each(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Arrow's cast, NULL where it fails: halves are tried until the values that fail stand alone."""
     try:
         return array.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except pa.ArrowInvalid:
         if len(array) <= 1:
             return pa.nulls(len(array), wanted)
     middle = len(array) // 2
