@@ -51,7 +51,7 @@ class Stream:
         return (self.warmups + self.waves) * self.every_s
 
 
-STREAMS = (Stream(50_000, 30.0, 1, 6), Stream(100, 6.0, 2, 9))
+STREAMS = (Stream(50_000, 30.0, 1, 5), Stream(100, 6.0, 2, 8))
 
 
 class WaveLost(TransientError):

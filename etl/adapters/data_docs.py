@@ -1,13 +1,14 @@
 """Data Docs that open anywhere: styles and scripts lie beside the pages, and no page asks the network for anything.
 
     Great Expectations' page ──▶ offline, as it is stored ──▶ data_docs/…/page.html   href="../../static/offline/…"
-    etl/adapters/data_docs_assets ──▶ place_assets ──▶ data_docs/static/offline/   once per version
+    data_docs_assets, data_docs_ours ──▶ place_assets ──▶ data_docs/static/offline/   once per version
 
 Great Expectations' templates take thirteen files from five content networks; where there is no internet their pages
 are bare text, and their tables, which a script fills, are empty. Pages are rewritten as they are stored: what is known
 comes from the assets, what is not is left out (no expectation that can be declared draws a chart), so that a page never
-waits for the network. Links are relative: the folder can be opened as files, served under any prefix, or copied
-elsewhere. The cost is one pass over the text of a page.
+waits for the network; links to pages of suites, which nobody makes, become text. A style and a script of ours make up
+for weak contrasts and fields without a name. Links are relative: the folder can be opened as files, served under any
+prefix, or copied elsewhere. The cost is one pass over the text of a page.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 ASSETS = Path(__file__).with_name("data_docs_assets")
+OURS = Path(__file__).with_name("data_docs_ours")
 OFFLINE = "static/offline"
 
 _LOGO = "static/images/logo-long.png"
@@ -44,6 +46,8 @@ _STYLE = re.compile(r'<link\b[^>]*\bhref="(https?://[^"]*)"[^>]*>')
 _SCRIPT = re.compile(r'<script\b[^>]*\bsrc="(https?://[^"]*)"[^>]*>\s*</script>')
 _IMAGE = re.compile(r'(<img\b[^>]*\bsrc=")https?://[^"]*(")')
 _BACKGROUND = re.compile(r"url\('https?://[^')]*'\)")
+_ICON = re.compile(r'(<link rel="shortcut icon" href=")[./]*/(static/)')
+_SUITE = re.compile(r'<a\b[^>]*\bhref="[./]*expectations/[^"]*\.html"[^>]*>(.*?)</a>', re.DOTALL)
 _NEWSLETTER = re.compile(r"<footer>\s*<p>Stay current.*?</footer>", re.DOTALL)
 
 
@@ -61,7 +65,10 @@ def offline(page: str, root: str) -> str:
 
     page = _SCRIPT.sub(script, _STYLE.sub(style, page))
     page = _IMAGE.sub(rf"\g<1>{root}{_LOGO}\g<2>", page)
+    page = _SUITE.sub(r"\g<1>", _ICON.sub(rf"\g<1>{root}\g<2>", page))
     page = _BACKGROUND.sub(f"url('{root}{_LOGO}')", page)
+    ours = f'<link rel="stylesheet" href="{home}/readable.css"><script src="{home}/readable.js"></script>'
+    page = page.replace("</head>", f"{ours}</head>", 1)
     return _NEWSLETTER.sub("", page).replace("<html>", '<html lang="en">', 1)
 
 
@@ -75,7 +82,8 @@ def place_assets(docs: Path) -> None:
     stamp = home / "version"
     if stamp.exists() and stamp.read_text() == _version():
         return
-    shutil.copytree(ASSETS, home, dirs_exist_ok=True)
+    for folder in (ASSETS, OURS):
+        shutil.copytree(folder, home, dirs_exist_ok=True)
     stamp.write_text(_version())
 
 
@@ -83,6 +91,7 @@ def place_assets(docs: Path) -> None:
 def _version() -> str:
     """A sum over all assets: others take their place when it changes."""
     total = hashlib.sha256()
-    for path in sorted(path for path in ASSETS.rglob("*") if path.is_file()):
-        total.update(path.relative_to(ASSETS).as_posix().encode() + path.read_bytes())
+    for folder in (ASSETS, OURS):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            total.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     return total.hexdigest()

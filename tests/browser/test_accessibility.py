@@ -1,4 +1,4 @@
-"""No page of ours has a serious barrier, in light or in dark: every kind of address, and our reports."""
+"""No page of ours has a serious barrier, in light or in dark: every kind of address, and every report."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from etl.pipeline import digest
 from etl.pipeline import in_process as pipelines_here
 from etl.pipeline.steps import Steps
 from etl.report import benchmark
+from etl.report.correlations.folder import write as write_report
 from etl.samples import generate_master
 from etl.streams import in_process as streams_here
 from tests.support.browser import barriers, chromium
@@ -44,11 +45,13 @@ PAGES = (
     "started?dag=orders&run=manual__1&action=run&pipeline=orders",
     "act/run?pipeline=orders", "act/release-batch?pipeline=orders&batch=1",
     "act/release-lines?pipeline=orders&batch=2", "act/reject-lines?pipeline=orders&batch=2",
-    "act/drain-backlog", "act/refresh-masters",
+    "act/drain-backlog", "act/refresh-masters", "act/delete-query?query=asked",
     f"act/create-query?query=more&within=20s&sql={SQL.replace(' ', '+')}",
     "files/reports/orders/index.html", "files/reports/orders/2/index.html",
+    "files/reports/correlations/index.html", "files/reports/correlations/1/index.html",
     "files/reports/digest/index.html", "files/reports/digest/{day}/index.html",
     "files/reports/benchmark/index.html", "files/reports/benchmark/pipeline/index.html",
+    "files/data_docs/index.html",
 )  # fmt: skip
 ERRORS = {"nothing": 404, "p/none": 404, "act/reject-lines": 400, "c/of/none": 404}
 NO_PAGES = {"/now.json", "/static/{path:path}", "/{path:path}", "/p/{pipeline}/run", "/c/run"}
@@ -62,6 +65,7 @@ class Served:
     app: FastAPI
     url: str
     reports: Path
+    data_docs: Path
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +81,7 @@ def served(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> It
     access.start(User("ada", "Ada"), Order("run", "orders", {}, "", False))
     app = create_app(own, lambda: module_database, access)
     with serving(app) as url:
-        yield Served(app, url, own.reports)
+        yield Served(app, url, own.reports, own.data_docs)
 
 
 def run_pipelines(site: Site) -> None:
@@ -100,11 +104,12 @@ def run_correlations(asked: QuerySite) -> None:
     site.declare("near", "select l.id as a, r.id as b from l join r on abs(l.x - r.x) < 2", within="30s", lateness="1h")
     documents = '[documents]\nstream = "logs"\nwindow = "5 seconds"\npartitions = 2\n'
     (site.settings.correlations / "documents.toml").write_text(documents)
-    asked.create("asked", SQL)
+    asked.create("asked", SQL, owner="Ada")
     for number, stream in enumerate(("l", "r")):
         asked.land(stream, [{"id": 100 * number + i, "k": i, "x": i, "t": at(i)} for i in range(20)])
     site.land("logs", "1a", [{"time": seconds(i), "n": {"id": i}, "user": i % 3, "page": i % 2} for i in range(20)])
-    site.steps.run("report", "test", asked.run()["batch"], quiet)
+    told = site.steps.run("report", "test", asked.run()["batch"], quiet)
+    write_report(told, site.settings.reports / "correlations", 5)
 
 
 @pytest.fixture(scope="module")
@@ -144,13 +149,21 @@ def test_a_stranger_is_told_to_log_in_without_a_serious_barrier(served: Served, 
     page.close()
 
 
+def test_no_page_of_data_docs_has_a_serious_barrier(served: Served, tab: Page) -> None:
+    pages = sorted(path.relative_to(served.data_docs) for path in served.data_docs.rglob("*.html"))
+    kinds = {path.parts[0]: path for path in pages}
+    assert set(kinds) == {"index.html", "validations"}, "a page of every kind"
+    for path in kinds.values():
+        opened(tab, f"{served.url}/files/data_docs/{path}")
+        assert barriers(tab) == [], path
+
+
 def test_every_kind_of_address_every_action_and_every_report_is_looked_at(served: Served) -> None:
     tried = {path.partition("?")[0] for path in PAGES}
     routes = [one for one in served.app.routes if isinstance(one, APIRoute) and "GET" in (one.methods or ())]
     missed = {one.path for one in routes if not any(one.path_regex.match(f"/{path}") for path in tried)}
     assert missed - NO_PAGES == set()
-    others = {"delete-query"}  # which only its owner can open
-    assert {path.removeprefix("act/") for path in tried if path.startswith("act/")} | others == set(ACTIONS)
+    assert {path.removeprefix("act/") for path in tried if path.startswith("act/")} == set(ACTIONS)
     written = {
         re.sub(r"\d[\d-]*", "N", str(path.relative_to(served.reports))) for path in served.reports.rglob("*.html")
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.adapters.data_docs import ASSETS, OFFLINE, offline, place_assets
+from etl.adapters.data_docs import ASSETS, OFFLINE, OURS, offline, place_assets
 
 FOUND = importlib.util.find_spec("great_expectations")
 assert FOUND is not None
@@ -25,9 +25,11 @@ def test_everything_a_template_loads_is_among_the_assets(template: str) -> None:
     assert loaded, "the page loads something"
     for address in loaded:
         assert address.startswith(f"../../{OFFLINE}/")
-        assert (ASSETS / address.removeprefix(f"../../{OFFLINE}/")).is_file()
+        name = address.removeprefix(f"../../{OFFLINE}/")
+        assert (ASSETS / name).is_file() or (OURS / name).is_file()
+    theirs = [address for address in loaded if "readable" not in address]
     networks = {address for address in re.findall(r"https?://[^\"'\s)]+", text) if "vega" not in address}
-    assert len(loaded) == len([one for one in networks if not one.startswith("https://greatexpectations.io")])
+    assert len(theirs) == len([one for one in networks if not one.startswith("https://greatexpectations.io")])
 
 
 def test_what_is_unknown_is_left_out_and_links_that_people_click_stay() -> None:
@@ -54,3 +56,21 @@ def test_assets_are_placed_once_and_again_when_they_differ(tmp_path: Path) -> No
 def test_styles_refer_to_nothing_outside(tmp_path: Path) -> None:
     for style in (ASSETS / "css").iterdir():
         assert not re.findall(r"url\(['\"]?https?:|@import", style.read_text())
+
+
+def test_no_page_leads_to_the_page_of_a_suite_which_nobody_makes() -> None:
+    suite = '<a class="x" href="../../../../expectations/orders.html" >orders</a>'
+    page = f'<b>Suite:</b> {suite}<a href="../index.html">Home</a>'
+    assert offline(page, "") == '<b>Suite:</b> orders<a href="../index.html">Home</a>'
+
+
+def test_the_icon_is_found_from_every_depth() -> None:
+    page = '<link rel="shortcut icon" href="../../../static/images/favicon.ico" type="image/x-icon"/>'
+    assert 'href="../../../../static/images/favicon.ico"' in offline(page, "../../../../")
+
+
+def test_ours_is_the_last_word_of_a_page(tmp_path: Path) -> None:
+    page = offline("<head><style>theirs</style></head>", "../")
+    assert page.index("theirs") < page.index(f"../{OFFLINE}/readable.css") < page.index("</head>")
+    place_assets(tmp_path)
+    assert {path.name for path in OURS.iterdir()} <= {path.name for path in (tmp_path / OFFLINE).iterdir()}
