@@ -9,6 +9,8 @@ python := .venv/bin/python
 frontstage := .venv/bin/frontstage
 heavy := spark or stack or browser
 alone := not full and not spark and not stack and not browser
+# One more process than cores: tests often wait for Postgres or a process of their own.
+workers := $(shell echo $$(( $$(nproc) + 1 )))
 not_fast := $(alone) and not slow
 compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-platform linux --generate-hashes \
 	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
@@ -42,13 +44,13 @@ doctor: setup ## Check Java, jars, ports, disk, Postgres and Spark, one line eac
 .PHONY: test
 test: ## Run all tests (ARGS="-k word" for some)
 	@bin/setup --with-browser
-	@$(python) -m pytest --hypothesis-profile=ci -n auto --dist loadfile -m "$(alone)" $(ARGS); light=$$?; \
+	@$(python) -m pytest --hypothesis-profile=ci -n $(workers) --dist loadfile -m "$(alone)" $(ARGS); light=$$?; \
 	$(python) -m pytest --hypothesis-profile=ci -m "not full and ($(heavy))" $(ARGS); heavy=$$?; \
 	if [ $$light = 5 ]; then exit $$heavy; elif [ $$heavy = 5 ]; then exit $$light; else exit $$((light || heavy)); fi
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick
-	@exec $(python) -m pytest -n auto --dist loadfile -m "$(not_fast)" $(ARGS)
+	@exec $(python) -m pytest -n $(workers) --dist loadfile -m "$(not_fast)" $(ARGS)
 
 # One line per case, last line `N passed, M failed`. What needs no Spark or stack runs in two processes.
 .PHONY: faults

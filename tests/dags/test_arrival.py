@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import socket
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from etl import settings as configuration
 from etl.adapters import ledger, postgres
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.stack
 SOON_S = 60.0  # far beyond what it takes; a busy machine is no failure
 QUIET_S = 12.0  # the watcher asks every 5 s
 BATCH_BYTES = 5_000
+EXAMPLE = PROJECT / "examples" / "sites"
 
 PIPELINE = """
 name = "{name}"
@@ -133,6 +136,9 @@ def plant(session_home: Path) -> Iterator[Plant]:
         jars=PROJECT / "var" / "jars",
         airflow_port=port,
         batch_bytes=BATCH_BYTES,
+        sites=EXAMPLE / "sites.toml",
+        streams=EXAMPLE / "streams",
+        correlations=EXAMPLE / "correlations",
         alert_notifier="tests.support.notifier.FileNotifier",
         alert_notifier_arguments=json.dumps({"path": str(home / "told"), "text": "{{ frontstage.sentence }}"}),
     )
@@ -369,6 +375,29 @@ def test_days_are_processed_again_by_form_beside_the_live_schedule(plant: Plant)
     declared = Preparer(plant.settings, plant.dsn).declared("readings")
     with ledger.reading(plant.dsn, "readings") as book:
         assert inventory.take(declared, places_of(plant.settings, declared), book, plant.dsn).faults == []
+
+
+def test_streams_of_three_sites_meet_by_tasks_of_each_site_and_the_report_says_what_was_shipped(plant: Plant) -> None:
+    land = runpy.run_path(str(EXAMPLE / "land.py"))["land"]
+    places = [plant.settings.var / "sites" / site for site in ("eu", "us", "ap")]
+    for place in places:
+        place.mkdir(parents=True)
+    plant.airflow.wait_for_dag("correlations")
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for wave in range(2):
+        land(plant.settings.var, wave, 500, midnight)
+        plant.airflow.unpause("correlations")
+        plant.until(lambda number=wave: len(plant.runs("correlations")) > number, "a run starts by itself")
+        plant.until_quiet("correlations")
+    run = plant.runs("correlations")[0]
+    states = plant.airflow.task_states("correlations", run.run_id)
+    assert states.keys() >= {f"site_{place.name}.hot_items" for place in places} | {"gather", "report"}
+    assert (run.state, set(states.values())) == ("success", {"success"})
+    reports = [json.loads(path.read_text()) for path in plant.settings.reports.glob("correlations/*/report.json")]
+    shipped = [report["sites"]["hot_items"] for report in reports]
+    assert all(0 < one["shipped_bytes"] < one["otherwise"]["centralised"] for one in shipped)
+    table = DeltaTable(str(plant.settings.warehouse / "correlations" / "hot_items" / "results"))
+    assert 0 < table.count() == sum(one["rows"] for one in shipped)
 
 
 def test_events_are_fresh_in_the_mart(plant: Plant, record_property: Callable[[str, Any], None]) -> None:

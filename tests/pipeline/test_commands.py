@@ -93,16 +93,16 @@ SHOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", SHOWN)
 @pytest.mark.usefixtures("told")
-def test_what_commands_show_fits_a_terminal_of_eighty_columns(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_commands_show_fits_a_terminal_of_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    done = invoke(*words.split())
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    tables = [line for line in done.stdout.splitlines() if line[:1] in "┏┃┡│└"]
-    assert max(map(len, tables), default=0) <= 80
-    assert done.stdout.strip()
+    for words in SHOWN:
+        done = invoke(*words.split())
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        tables = [line for line in done.stdout.splitlines() if line[:1] in "┏┃┡│└"]
+        assert max(map(len, tables), default=0) <= 80, words
+        assert done.stdout.strip(), words
 
 
 @pytest.mark.usefixtures("told")

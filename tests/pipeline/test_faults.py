@@ -33,10 +33,6 @@ from tests.support.backup import back_up, restore
 PIPELINE = "orders"
 
 
-class Died(BaseException):
-    """The process ends here."""
-
-
 @dataclass
 class House:
     """One warehouse with its own database and clock."""
@@ -45,20 +41,13 @@ class House:
     dsn: str
     executor: Any = field(default_factory=InProcess)
     ahead: timedelta = timedelta(0)
-    dies_at: str | None = None
 
     @property
     def landing(self) -> Path:
         return self.settings.var / "landing" / "orders"
 
     def steps(self) -> Steps:
-        def point(name: str) -> None:
-            if name == self.dies_at:
-                raise Died(name)
-
-        return Steps(
-            self.settings, self.dsn, self.executor, clock=lambda: datetime.now(UTC) + self.ahead, checkpoint=point
-        )
+        return Steps(self.settings, self.dsn, self.executor, clock=lambda: datetime.now(UTC) + self.ahead)
 
     def run(self) -> dict[str, Any]:
         return self.steps().whole(PIPELINE, "test", lambda _: None)
@@ -278,37 +267,6 @@ def test_a_line_of_several_hundred_megabytes_is_refused_in_bounded_memory(house:
     assert house.keys() == [1, 2, 3, 4]
     counted = balanced(house)
     assert (counted.raw_lines, counted.quarantine) == (5, 1)
-
-
-# ── a run that dies between any two writes ─────────────────────────────────────────────────────────────────────
-
-POINTS = (
-    "before input is fixed", "after input is fixed", "before the note", "before the decision", "after the decision",
-    "before the verdict", "after the verdict", "before fact is published", "after fact is published",
-    "before quarantine is published", "after quarantine is published", "before backlog is published",
-    "after backlog is published", "after the mart is loaded",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_run_that_dies_between_two_writes_loses_and_doubles_nothing(house: House, point: str) -> None:
-    house.land("first.jsonl", lines(1, 20))
-    house.drain()
-    house.land("second.jsonl", lines(15, 10) + line(50, customer_id=9_999) + b"broken\n" + line(51, quantity=-1))
-    house.dies_at = point
-    with pytest.raises(Died):
-        house.run()
-    house.land("third.jsonl", lines(100, 5))
-    house.dies_at = None
-    process_state().prepared.clear()  # another process goes on
-    process_state()._logs.clear()
-    house.drain()
-    assert house.keys() == [*range(1, 25), *range(100, 105)]
-    counted = balanced(house)
-    assert (counted.duplicates, counted.quarantine, counted.backlog_open) == (6, 2, 1)
-    before = house.count()
-    assert house.drain() == 0
-    assert house.count() == before
 
 
 # ── a ledger or a warehouse from another time ──────────────────────────────────────────────────────────────────

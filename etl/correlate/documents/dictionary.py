@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from etl.correlate.documents.jit import kernel
+from etl.columnar.jit import allocating_kernel as kernel
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from etl.columnar.jit import allocating_kernel as kernel
 from etl.correlate.documents.dictionary import I32, I64
-from etl.correlate.documents.jit import kernel
 from etl.correlate.documents.joining.tree import attribute_order
 from etl.correlate.documents.joining.tree_kernels import sort_labels
 from etl.correlate.documents.model import Documents, Pairs

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from etl.columnar.jit import allocating_kernel as kernel
 from etl.correlate.documents.dictionary import I32, I64, U64
-from etl.correlate.documents.jit import kernel
 
 ABSENT, UNKNOWN = -2, -1  # the document has not the attribute; it has it with a value that the tree has not
 
@@ -57,11 +57,11 @@ class Probe(NamedTuple):
 
 
 @kernel
-def descend(tree: TreeArrays, offsets: I64, ranks: I32, labels: I32, limits: I64) -> I64:
+def descend(tree: TreeArrays, offsets: I64, ranks: I32, labels: I32, limits: I64) -> I32:
     """Runs (document, from, to) of joinable documents, for each document among the first `limits` of the tree."""
     values = np.full(tree.ranks, ABSENT, np.int32)  # of the probing document, by rank
     stack = np.empty(len(tree.first) + 1, np.int64)  # nodes to visit, doubled, plus one when a pair is shared
-    found, count = np.empty((1024, 3), np.int64), 0
+    found, count = np.empty((1024, 3), np.int32), 0
     for number in range(len(offsets) - 1):
         low, high, mask, known = offsets[number], offsets[number + 1], np.uint64(0), False
         for position in range(low, high):
@@ -80,8 +80,8 @@ def descend(tree: TreeArrays, offsets: I64, ranks: I32, labels: I32, limits: I64
 
 @kernel
 def _descend_one(
-    tree: TreeArrays, probe: Probe, values: I32, labels: I32, stack: I64, found: I64, count: int
-) -> tuple[I64, int]:
+    tree: TreeArrays, probe: Probe, values: I32, labels: I32, stack: I64, found: I32, count: int
+) -> tuple[I32, int]:
     stack[0], height = 0, 1
     while height > 0:
         height -= 1
@@ -174,10 +174,10 @@ def _jump(
 
 
 @kernel
-def _emit(found: I64, count: int, probe: int, low: int, high: int) -> tuple[I64, int]:
+def _emit(found: I32, count: int, probe: int, low: int, high: int) -> tuple[I32, int]:
     """Append a run; the array is doubled when it is full."""
     if count == len(found):
-        larger = np.empty((2 * count, 3), np.int64)
+        larger = np.empty((2 * count, 3), np.int32)
         larger[:count] = found
         found = larger
     found[count, 0], found[count, 1], found[count, 2] = probe, low, high

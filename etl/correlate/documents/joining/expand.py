@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from etl.correlate.documents.dictionary import I64, U64
-from etl.correlate.documents.jit import kernel
+from etl.columnar.jit import allocating_kernel as kernel
+from etl.correlate.documents.dictionary import I32, I64, U64
 from etl.correlate.documents.joining.tree import FPTree, Runs
 from etl.correlate.documents.model import Documents, Pairs
 
@@ -59,7 +59,7 @@ def _elsewhere(one: U64, other: U64) -> bool:
 
 
 @kernel
-def _count(runs: I64, tree_lower: U64, probe_lower: U64) -> int:
+def _count(runs: I32, tree_lower: U64, probe_lower: U64) -> int:
     count = 0
     for run in range(len(runs)):
         mine = probe_lower[runs[run, 0]]
@@ -69,7 +69,7 @@ def _count(runs: I64, tree_lower: U64, probe_lower: U64) -> int:
 
 
 @kernel
-def _fill(runs: I64, tree_ids: I64, probe_ids: I64, tree_lower: U64, probe_lower: U64, kept: int) -> tuple[I64, I64]:
+def _fill(runs: I32, tree_ids: I64, probe_ids: I64, tree_lower: U64, probe_lower: U64, kept: int) -> tuple[I64, I64]:
     left, right = np.empty(kept, np.int64), np.empty(kept, np.int64)
     filtered = tree_lower.shape[1] > 0
     count = 0

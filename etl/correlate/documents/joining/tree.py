@@ -25,8 +25,10 @@ from etl.correlate.documents.dictionary import I32, I64
 from etl.correlate.documents.joining.descent import UNKNOWN, TreeArrays, descend
 from etl.correlate.documents.joining.tree_kernels import (
     counting_order,
+    in_order,
     lay_out_groups,
     lay_out_nodes,
+    occurrences,
     sort_documents,
     sort_labels,
 )
@@ -39,12 +41,12 @@ BYTES_PER_PAIR, BYTES_PER_DOCUMENT = 72, 64
 class Runs:
     """Documents that join, by position: probe `found[:, 0]` with `order[found[:, 1]:found[:, 2]]` of a tree."""
 
-    found: I64
+    found: I32
 
     @property
     def count(self) -> int:
         """How many pairs there are, before any is made."""
-        return int((self.found[:, 2] - self.found[:, 1]).sum())
+        return int((self.found[:, 2] - self.found[:, 1]).sum(dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class FPTree:
 
     documents: Documents
     order: I64  # positions of the documents in the order of the tree
+    offsets: I64  # their labels in that order, those of a document rising
+    labels: I32
     attributes: I32  # the attribute order: attribute codes by rank
     pair_of_label: I32
     pair_label: I32  # label of every pair of the dictionary, -1 where the tree has it not
@@ -62,11 +66,12 @@ class FPTree:
     @staticmethod
     def build(documents: Documents) -> FPTree:
         """The tree of all these documents."""
-        attributes = attribute_order(documents)
         dictionary = documents.dictionary
+        counts = occurrences(documents.pairs, len(dictionary))
+        attributes = _attribute_order(documents, counts)
         rank = np.full(len(dictionary.attributes), -1, np.int32)
         rank[attributes] = np.arange(len(attributes), dtype=np.int32)
-        used = np.flatnonzero(np.bincount(documents.pairs, minlength=1))
+        used = np.flatnonzero(counts)
         by_rank = counting_order(rank[dictionary.pair_attribute[used]], len(attributes))[1]
         pair_of_label = used[by_rank].astype(np.int32)
         pair_label = np.full(len(dictionary), -1, np.int32)
@@ -74,8 +79,9 @@ class FPTree:
         labels = pair_label[documents.pairs]
         sort_labels(documents.offsets, labels)
         order = sort_documents(documents.offsets, labels)
+        offsets, labels = in_order(documents.offsets, labels, order)
         longest = int(documents.lengths.max(initial=0))
-        label, parent, first, own_end, end, count = lay_out_nodes(documents.offsets, labels, order, longest)
+        label, parent, first, own_end, end, count = lay_out_nodes(offsets, labels, longest)
         label, parent = label[:count].copy(), parent[:count].copy()
         label_rank = rank[dictionary.pair_attribute[pair_of_label]]
         group_offsets, group_rank, group_start, children, child_label, masks, group_masks = lay_out_groups(
@@ -87,13 +93,12 @@ class FPTree:
             label, parent, label_rank, *spans, group_offsets, group_rank, group_start, children, child_label,
             masks, group_masks, header_offsets, header, len(attributes),
         )  # fmt: skip
-        return FPTree(documents, order, attributes, pair_of_label, pair_label, rank, arrays)
+        return FPTree(documents, order, offsets, labels, attributes, pair_of_label, pair_label, rank, arrays)
 
     def self_join(self) -> Runs:
         """Every joinable pair of the tree's documents once: each document with those before it in the tree."""
-        tree = self.documents.take(self.order)
-        limits = np.arange(len(tree), dtype=np.int64)
-        found = descend(self.arrays, tree.offsets, *self._in_tree(tree), limits)
+        limits = np.arange(len(self.documents), dtype=np.int64)
+        found = descend(self.arrays, self.offsets, self.arrays.label_rank[self.labels], self.labels, limits)
         found[:, 0] = self.order[found[:, 0]]
         return Runs(found)
 
@@ -115,18 +120,22 @@ class FPTree:
 
     @property
     def nbytes(self) -> int:
-        own = (self.order, self.pair_of_label, self.pair_label, self.attribute_rank)
+        own = (self.order, self.offsets, self.labels, self.pair_of_label, self.pair_label, self.attribute_rank)
         return sum(array.nbytes for array in (*self.arrays, *own) if isinstance(array, np.ndarray))
 
 
 def attribute_order(documents: Documents) -> I32:
     """Attributes in the order of the tree: in most documents first, then fewest values, then first seen."""
-    frequency = np.bincount(documents.attributes, minlength=1)
-    present = np.flatnonzero(frequency)
-    used = np.flatnonzero(np.bincount(documents.pairs, minlength=1))
-    values = np.bincount(documents.dictionary.pair_attribute[used], minlength=len(frequency))
-    if not len(documents.pairs):
-        return np.empty(0, np.int32)
+    return _attribute_order(documents, occurrences(documents.pairs, len(documents.dictionary)))
+
+
+def _attribute_order(documents: Documents, counts: I64) -> I32:
+    """The same from how often every pair occurs: a document has an attribute once, so pairs count its documents."""
+    used = np.flatnonzero(counts)
+    attribute_of = documents.dictionary.pair_attribute[used]
+    values = np.bincount(attribute_of)
+    frequency = np.bincount(attribute_of, weights=counts[used])
+    present = np.flatnonzero(values)
     return present[np.lexsort((present, values[present], -frequency[present]))].astype(np.int32)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from etl.columnar.jit import allocating_kernel as kernel
 from etl.correlate.documents.dictionary import I32, I64
-from etl.correlate.documents.jit import kernel
 
 _INSERTION = 12  # documents from which on a partition is worth making
 _SHORT = 48  # labels up to which insertion beats a sort
@@ -64,48 +64,71 @@ def _insertion_sort(offsets: I64, labels: I32, order: I64, low: int, high: int, 
 
 
 @kernel
-def _pivot(offsets: I64, labels: I32, order: I64, low: int, high: int, depth: int) -> int:
-    first = _label_at(offsets, labels, order[low], depth)
-    middle = _label_at(offsets, labels, order[(low + high) // 2], depth)
-    last = _label_at(offsets, labels, order[high - 1], depth)
-    return max(min(first, middle), min(max(first, middle), last))
-
-
-@kernel
 def sort_documents(offsets: I64, labels: I32) -> I64:
-    """Positions of the documents in lexicographic order: quicksort on one label at a time (multikey quicksort)."""
+    """Positions of the documents in lexicographic order: quicksort on one label at a time (multikey quicksort).
+
+    The labels at hand lie beside the positions, so that each is fetched from its document once, not in every pass.
+    """
     count = len(offsets) - 1
-    order = np.arange(count)
-    waiting = np.empty((count + 8, 3), np.int64)
-    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, count, 0
-    depth_of_stack = 1
-    while depth_of_stack > 0:
-        depth_of_stack -= 1
-        low, high, depth = waiting[depth_of_stack]
+    order, keys = np.arange(count), np.empty(count, np.int32)
+    waiting = np.empty((count + 8, 4), np.int64)  # from, to, depth, and whether the labels are fetched
+    waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = 0, count, 0, 0
+    height = 1
+    while height > 0:
+        height -= 1
+        low, high, depth, fetched = waiting[height]
         if high - low <= _INSERTION:
             _insertion_sort(offsets, labels, order, low, high, depth)
             continue
-        pivot = _pivot(offsets, labels, order, low, high, depth)
+        if not fetched:
+            for position in range(low, high):
+                keys[position] = _label_at(offsets, labels, order[position], depth)
+        first, middle, last = keys[low], keys[(low + high) // 2], keys[high - 1]
+        pivot = max(min(first, middle), min(max(first, middle), last))
         less, current, greater = low, low, high
         while current < greater:
-            label = _label_at(offsets, labels, order[current], depth)
+            label = keys[current]
             if label < pivot:
                 order[less], order[current] = order[current], order[less]
+                keys[less], keys[current] = keys[current], keys[less]
                 less += 1
                 current += 1
             elif label > pivot:
                 greater -= 1
                 order[greater], order[current] = order[current], order[greater]
+                keys[greater], keys[current] = keys[current], keys[greater]
             else:
                 current += 1
         for start, end, deeper in ((low, less, 0), (greater, high, 0), (less, greater, 1)):
             if deeper == 1 and pivot < 0:
                 order[start:end] = np.sort(order[start:end])  # equal documents
             elif end - start > 1:
-                waiting[depth_of_stack, 0], waiting[depth_of_stack, 1] = start, end
-                waiting[depth_of_stack, 2] = depth + deeper
-                depth_of_stack += 1
+                waiting[height, 0], waiting[height, 1] = start, end
+                waiting[height, 2], waiting[height, 3] = depth + deeper, 1 - deeper
+                height += 1
     return order
+
+
+@kernel
+def in_order(offsets: I64, labels: I32, order: I64) -> tuple[I64, I32]:
+    """The documents themselves in that order: offsets and labels."""
+    ends, laid_out = np.zeros(len(order) + 1, np.int64), np.empty(len(labels), np.int32)
+    filled = 0
+    for position in range(len(order)):
+        for at in range(offsets[order[position]], offsets[order[position] + 1]):
+            laid_out[filled] = labels[at]
+            filled += 1
+        ends[position + 1] = filled
+    return ends, laid_out
+
+
+@kernel
+def occurrences(codes: I32, bins: int) -> I64:
+    """How often every code below `bins` occurs."""
+    counts = np.zeros(bins, np.int64)
+    for code in codes:
+        counts[code] += 1
+    return counts
 
 
 @kernel
@@ -125,15 +148,16 @@ def counting_order(keys: I32, bins: int) -> tuple[I64, I32]:
 
 
 @kernel
-def lay_out_nodes(offsets: I64, labels: I32, order: I64, longest: int) -> tuple[I32, I32, I32, I32, I32, int]:
-    """Nodes in preorder: label, parent, and the documents of the subtree; document i is the i-th in `order`."""
+def lay_out_nodes(offsets: I64, labels: I32, longest: int) -> tuple[I32, I32, I32, I32, I32, int]:
+    """Nodes in preorder: label, parent, and the documents of the subtree. Documents are in the order of the tree."""
     capacity = len(labels) + 1
     label, parent = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     first, own_end, end = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
     path = np.zeros(longest + 1, np.int32)  # the nodes from the root to where the last document ended
     label[0], parent[0], count, depth = -1, -1, 1, 0
-    for position in range(len(order)):
-        low, high = offsets[order[position]], offsets[order[position] + 1]
+    documents = len(offsets) - 1
+    for position in range(documents):
+        low, high = offsets[position], offsets[position + 1]
         shared = 0
         while shared < depth and shared < high - low and label[path[shared + 1]] == labels[low + shared]:
             shared += 1
@@ -147,7 +171,7 @@ def lay_out_nodes(offsets: I64, labels: I32, order: I64, longest: int) -> tuple[
         depth = high - low
         own_end[path[depth]] = position + 1
     for level in range(depth + 1):
-        end[path[level]] = len(order)
+        end[path[level]] = documents
     return label, parent, first, own_end, end, count
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from etl.columnar.jit import allocating_kernel as kernel
 from etl.correlate.documents.dictionary import I64
-from etl.correlate.documents.jit import kernel
 from etl.correlate.documents.partitioning.groups import Groups, grouped
 from etl.correlate.documents.partitioning.routing import Routed
 

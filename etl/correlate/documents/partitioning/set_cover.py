@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from etl.columnar.jit import allocating_kernel as kernel
 from etl.correlate.documents.dictionary import I64
-from etl.correlate.documents.jit import kernel
 from etl.correlate.documents.partitioning.partitions import Partitions, bits
 from etl.correlate.documents.partitioning.routing import Routed, Routing
 
