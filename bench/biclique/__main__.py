@@ -1,4 +1,4 @@
-"""`python -m bench.biclique`: regenerates figures in counters, compares with peers, one line per figure as it goes.
+"""`python -m bench.biclique`: figures in counters and in time, beside peers; one line per figure as it goes.
 
 --only 6a,11   some figures; the others keep their last results
 --scale 0.1    TPC-H scale factor
@@ -20,6 +20,7 @@ from bench.measured import RESULTS, progress
 
 FIGURES: dict[str, Callable[[float], Figure]] = {
     "6a": memory.consumption, "6b": memory.windows, "7": work.along, "8": work.volumes, "9": work.latency,
+    "7t": work.along_in_time, "8t": work.volumes_in_time, "9t": work.latency_in_time,
     "10": memory.scalability, "11": bandwidth.sent, "12": elastic.following, "14": bandwidth.views,
     "T4": memory.largest_window, "SGR": memory.gain, "skew": skew.balance, "kernel": kernel.speed,
     "peers": peers.compared,

@@ -12,8 +12,8 @@ from bench.measured import RESULTS, keep, machine
 FILE = RESULTS / "biclique.json"
 Row = dict[str, Any]
 _SIMULATED = (
-    "units of all figures but `peers` are simulated in one process; `kernel` rows are measured in CPU seconds, "
-    "`peers` rows by the clock, through Spark"
+    "units of all figures but `peers` are simulated in one process; rows of `kernel`, 7t, 8t, 9t are in CPU "
+    "seconds, `peers` rows by the clock, through Spark"
 )
 
 

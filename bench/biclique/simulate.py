@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ class Sample:
     messages: int  # tuples sent for this batch
     work: tuple[int, ...]  # per unit, for this batch: lookups, candidates, tuples stored
     pairs: int
+    seconds: float  # CPU time that all units together took for this batch
 
     @property
     def mlv(self) -> float:
@@ -57,10 +59,19 @@ def run(
         yield sample(join, left, right, 2 * (begin + step))
 
 
+def joined(work: Workload, setting: str, tuples: int) -> BicliqueJoin:
+    """A join that has seen the first `tuples` of either stream, in one batch, and keeps all of them."""
+    join = BicliqueJoin(work.condition(Window.full_history()), router_of(setting))
+    sample(join, *work.batch(0, tuples, 1), 2 * tuples)
+    return join
+
+
 def sample(join: BicliqueJoin, left: Tuples, right: Tuples, volume: int) -> Sample:
     latest = left.times[-1] if len(left) else FIRST
+    began = time.process_time()
     result = join.process(left, right, (latest, latest))
+    seconds = time.process_time() - began
     units = join.router.units
     sizes = tuple(join.mlv(unit) for unit in units)
     work = tuple(result.cost.work.get(unit, 0) for unit in units)
-    return Sample(volume, sizes, sum(result.cost.messages.values()), work, len(result.pairs))
+    return Sample(volume, sizes, sum(result.cost.messages.values()), work, len(result.pairs), seconds)
