@@ -48,12 +48,16 @@ def _shown(values: pa.Array) -> tuple[pa.Array, int]:
         return values, BOOLEAN if kinds.is_boolean(kind) else NUMBER
     if kinds.is_floating(kind):
         return pc.if_else(pc.is_finite(values), values, pa.scalar(None, kind)), NUMBER
-    if not kinds.is_nested(kind):
-        try:
-            return values.cast(pa.binary()).cast(pa.string()) if _is_bytes(kind) else values.cast(pa.string()), TEXT
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            pass  # Arrow has no text for some of these values: they are written one by one below
-    return pa.array([_text(value) for value in values], pa.string()), TEXT
+    texts = None if kinds.is_nested(kind) else _as_text(values)
+    return pa.array([_text(value) for value in values], pa.string()) if texts is None else texts, TEXT
+
+
+def _as_text(values: pa.Array) -> pa.Array | None:
+    """All values as text at once; None when Arrow has no text for one of them, such as bytes that are not UTF-8."""
+    try:
+        return values.cast(pa.binary()).cast(pa.string()) if _is_bytes(values.type) else values.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
