@@ -85,14 +85,14 @@ def visit(request: pytest.FixtureRequest, browser: Browser, docs: Path, served: 
 
 
 def styled(page: Page) -> bool:
-    """Whether Bootstrap's rules, the icons' font and the scripts are at work."""
+    """Whether Bootstrap's rules and fonts are at work."""
     return bool(
         page.evaluate(
             """async () => {
               await document.fonts.ready;
               const row = getComputedStyle(document.querySelector('.row')).display === 'flex';
               const font = getComputedStyle(document.body).fontFamily.includes('Segoe UI');
-              return row && font && typeof jQuery === 'function' && !!jQuery.fn.bootstrapTable;
+              return row && font;
             }"""
         )
     )
@@ -107,9 +107,32 @@ def test_the_index_is_styled_and_its_table_is_filled(visit: Visit) -> None:
 
 
 def test_a_result_opens_from_the_index_and_shows_what_failed(visit: Visit) -> None:
-    visit.page.locator("table tbody tr").first.click()
+    visit.page.locator("table tbody a").first.click()
     visit.page.wait_for_url("**/validations/**")
     assert styled(visit.page)
     text = visit.page.locator("body").inner_text()
     assert "Failed" in text
     assert "<img" in text, "hostile text is shown as text"
+
+
+def test_the_list_is_searched(visit: Visit) -> None:
+    rows = visit.page.locator("table tbody tr")
+    visit.page.get_by_label("Search the results").fill("no such run")
+    assert rows.first.is_hidden()
+    visit.page.get_by_label("Search the results").fill("SHOWN")
+    assert rows.first.is_visible()
+
+
+def test_only_what_failed_is_shown_when_asked_and_details_open(visit: Visit) -> None:
+    page = visit.page
+    page.locator("table tbody a").first.click()
+    page.wait_for_url("**/validations/**")
+    good = page.locator("tr .fa-check-circle").first
+    assert good.is_visible()
+    page.get_by_text("Failed Only").click()
+    assert good.is_hidden()
+    assert page.get_by_text("&lt;img").or_(page.get_by_text("<img")).first.is_visible(), "what failed stays"
+    page.get_by_text("Show All").click()
+    assert good.is_visible()
+    page.get_by_text("Show more info...").click()
+    assert page.locator(".collapse.show").first.is_visible()

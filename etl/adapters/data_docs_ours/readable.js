@@ -1,12 +1,36 @@
-// Names for what a screen reader meets on Great Expectations' pages: filters above tables, and tabs.
-$(function () {
-  function name(table) {
-    $(table).closest(".bootstrap-table").find("th[data-field]").each(function () {
-      const title = $(this).find(".th-inner").text().trim();
-      $(this).find("input, select").attr("aria-label", "Filter by " + title);
-    });
-  }
-  $("[role=tablist] > li").attr("role", "presentation");
-  $(".search-input, .search input").not("th *").attr("aria-label", "Search");
-  $("table").each(function () { name(this); }).on("post-header.bs.table post-body.bs.table", function () { name(this); });
+// All that moves on a page of Data Docs: results that are filtered, details that open, a list that is searched.
+"use strict";
+
+function all(selector) { return Array.from(document.querySelectorAll(selector)); }
+
+function show(elements, shown) { elements.forEach(one => { one.hidden = !shown; one.classList.toggle("d-none", !shown); }); }
+
+function showSucceeded(shown) {
+  show(all(".hide-succeeded-validation-target-child").map(one => one.parentElement), shown);
+  show(all(".hide-succeeded-validation-target"), shown);
+  all(".hide-succeeded-validations-column-section-target-child").forEach(one => {
+    const section = one.parentElement.parentElement;
+    show([section, ...all("a.nav-link").filter(link => link.hash === "#" + section.id)], shown);
+  });
+}
+
+all("[data-does=showAllValidations], [data-does=hideSucceededValidations]").forEach(button => {
+  button.addEventListener("click", () => {
+    all("[data-does]").forEach(one => one.classList.toggle("active", one === button));
+    showSucceeded(button.dataset.does === "showAllValidations");
+  });
 });
+all("[data-toggle=collapse]").forEach(link => {
+  link.addEventListener("click", event => {
+    event.preventDefault();
+    const details = document.getElementById(link.hash.slice(1));
+    if (details) { link.setAttribute("aria-expanded", String(details.classList.toggle("show"))); }
+  });
+});
+all("input[type=search]").forEach(input => {
+  const rows = all("tbody tr");
+  input.addEventListener("input", () => {
+    rows.forEach(row => show([row], row.textContent.toLowerCase().includes(input.value.toLowerCase())));
+  });
+});
+all("[role=tablist] > li").forEach(one => one.setAttribute("role", "presentation"));
