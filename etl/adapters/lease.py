@@ -1,7 +1,7 @@
 """Who may write a pipeline: a session's advisory lock, an epoch that rises with every writer, and signs of life.
 
     free     the lock is taken, the epoch raised, a heartbeat begins
-    held     its holder gives signs of life: `Busy`
+    held     its holder gives signs of life: `Busy`, once the server had time to notice a holder that has just died
     silent   no sign of life for a minute (a stopped process, a lost host): its sessions are ended, the lock is taken
 
 Whoever was silent and goes on finds its sessions gone and its epoch old, and is refused at its next commit. The lock
@@ -26,6 +26,7 @@ BEAT_S = 5.0
 SILENT_S = 60.0
 """How long a writer may be silent before another one takes over."""
 _FREED_WITHIN_S = 5.0
+"""How long the server may take to notice that a client is gone: killed a moment ago, or ended by us."""
 
 
 class PooledSession(TerminalError):
@@ -56,10 +57,12 @@ class Lease:
 def leased(dsn: str, connection: postgres.Connection, pipeline: str, holder: str) -> Iterator[Lease]:
     """Become the only writer of a pipeline on an open connection, or raise `Busy`."""
     with connection.cursor() as cursor:
-        if not _lock(cursor, pipeline) and not (_end_silent(cursor, pipeline) and _lock_soon(cursor, pipeline)):
-            cursor.execute("select holder from etl.pipeline where name = %s", (pipeline,))
-            (other,) = cursor.fetchone() or ("somebody",)
-            raise Busy(other)
+        if not _lock(cursor, pipeline):
+            _end_silent(cursor, pipeline)
+            if not _lock_soon(cursor, pipeline):
+                cursor.execute("select holder from etl.pipeline where name = %s", (pipeline,))
+                (other,) = cursor.fetchone() or ("somebody",)
+                raise Busy(other)
         session = session_of(connection)
         if session != connection.info.backend_pid:
             _refuse_shared_session(dsn, connection, session)
@@ -103,11 +106,10 @@ def _lock_soon(cursor: postgres.Cursor, pipeline: str) -> bool:
     return True
 
 
-def _end_silent(cursor: postgres.Cursor, pipeline: str) -> bool:
-    """End all sessions of a writer that has given no sign of life; False when there is none."""
+def _end_silent(cursor: postgres.Cursor, pipeline: str) -> None:
+    """End all sessions of a writer that has given no sign of life for a while."""
     values = {"pipeline": pipeline, "lock": LOCK, "silent_s": SILENT_S, "prefix": "frontstage "}
     cursor.execute(postgres.statement("writer_end_silent"), values)
-    return bool(cursor.rowcount)
 
 
 def _refuse_shared_session(dsn: str, connection: postgres.Connection, session: int) -> None:
