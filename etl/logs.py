@@ -1,14 +1,31 @@
-"""How our programs log: one line of JSON per event on standard error, which the supervisor keeps in a file."""
+"""How our programs log: one line of JSON per event on standard error, which the supervisor keeps in a file.
+
+A line that cannot be written (the disk is full) is lost, and nothing else: threads that keep services alive log, too.
+"""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import structlog
 import structlog.tracebacks
 
 # Local variables stay out of traces: they may hold a DSN.
 _TRACES = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+
+
+class Lines:
+    """Writes lines to standard error, as far as there is room."""
+
+    def __init__(self, *_: object) -> None:
+        """Takes what structlog gives to every logger."""
+
+    def msg(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # ValueError: the stream has been closed
+            print(line, file=sys.stderr, flush=True)
+
+    debug = info = warning = error = critical = exception = msg
 
 
 def structured() -> None:
@@ -20,5 +37,5 @@ def structured() -> None:
             structlog.processors.ExceptionRenderer(_TRACES),
             structlog.processors.JSONRenderer(),
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=Lines,
     )

@@ -53,7 +53,7 @@ class Observer:
             event = self._events.get()
             try:
                 httpx.post(url, json=event, timeout=_TIMEOUT_S).raise_for_status()
-            except httpx.HTTPError as error:
+            except Exception as error:  # nobody would start this thread again
                 log.warning("lineage event dropped", job=event["job"]["name"], reason=type(error).__name__)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -132,5 +133,6 @@ class Watch:
                         self._changed(self.statuses())
                         untold = False
             except BaseException:  # a full disk, an error of ours: services must be kept all the same
-                log.exception("a look at the services failed and is repeated")
+                with suppress(Exception):
+                    log.exception("a look at the services failed and is repeated")
                 self._stopping.wait(self._every_s)

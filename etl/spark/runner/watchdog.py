@@ -44,8 +44,10 @@ class Jvm(Protocol):
 
 def end_process(why: str) -> None:
     """The way out when threads may hang: nothing is cleaned up but by the kernel."""
-    log.error("the driver ends", why=why)
-    os._exit(GONE)
+    try:
+        log.error("the driver ends", why=why)
+    finally:  # whatever becomes of the line
+        os._exit(GONE)
 
 
 class Watchdog:
@@ -88,8 +90,9 @@ class Watchdog:
                     break
         except BaseException:
             log.exception("the watchdog failed")
-        if not self._stopping.is_set():
-            self._end(why)
+        finally:
+            if not self._stopping.is_set():
+                self._end(why)
 
     def _ask(self) -> None:
         now = time.monotonic()
