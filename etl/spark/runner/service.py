@@ -51,6 +51,17 @@ _HEARTBEAT_S = 5.0
 _PATIENCE_S = 1.0
 
 
+class WorkLost(TransientError):
+    """The thread of a step has ended without a word."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what} ended in the driver without a result; see the driver's log"
+
+
 class Work:
     """One piece of work in its own thread, seen as a stream of events."""
 
@@ -79,12 +90,14 @@ class Work:
         try:
             return self._events.get(timeout=_HEARTBEAT_S)
         except queue.Empty:
-            return {"alive": True}
+            if self._thread.is_alive() or not self._events.empty():
+                return {"alive": True}
+            return {"error": described(WorkLost(self._what))}
 
     def _run(self) -> None:
-        self._spark.sparkContext.setJobGroup(self._group, self._what, interruptOnCancel=True)
-        outcome: dict[str, Any] = {}
+        outcome: dict[str, Any] = {"error": described(WorkLost(self._what))}
         try:
+            self._spark.sparkContext.setJobGroup(self._group, self._what, interruptOnCancel=True)
             result = self._work(self._progress)
             outcome = {"result": result}
             shown = {name: result.get(name) for name in ("pipeline", "batch", "state")}
@@ -92,7 +105,8 @@ class Work:
         except BaseException as error:
             outcome = {"error": described(error)}
             log.error("step failed", step=self._what, group=self._group, exc_info=not _expected(error))
-        self._events.put(outcome)
+        finally:
+            self._events.put(outcome)
 
     def _progress(self, line: str) -> None:
         self._events.put({"line": line})

@@ -1,0 +1,57 @@
+"""A step in the driver always ends with a word: whoever asked for it must not wait for ever."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+import structlog
+
+from etl.spark.runner import service
+from etl.spark.runner.service import Work
+
+
+class Context:
+    """Stands for a context whose JVM is gone, or not."""
+
+    def __init__(self, broken: bool) -> None:
+        self.broken = broken
+
+    @property
+    def sparkContext(self) -> Context:  # noqa: N802 - as Spark calls it
+        return self
+
+    def setJobGroup(self, *_: Any, **__: Any) -> None:  # noqa: N802
+        if self.broken:
+            raise ConnectionRefusedError("the JVM is gone")
+
+
+def events(work: Any, *, broken: bool = False) -> list[dict[str, Any]]:
+    spark = cast(Any, Context(broken))
+    return [json.loads(line) for line in Work(spark, "ingest", "orders run", work).events()]
+
+
+def test_a_step_whose_jvm_is_gone_before_it_begins_says_so() -> None:
+    (only,) = events(lambda _: {}, broken=True)
+    assert only["error"]["kind"] == "transient"
+    assert "ConnectionRefusedError" in only["error"]["message"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_log_that_cannot_be_written_does_not_swallow_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    broken = structlog.get_logger("runner").bind()
+    monkeypatch.setattr(type(broken), "info", full, raising=False)
+    monkeypatch.setattr(type(broken), "error", full, raising=False)
+    monkeypatch.setattr(service, "log", broken)
+    (only,) = events(lambda _: {"batch": 1})
+    assert only.keys() & {"result", "error"}
+
+
+def test_a_thread_that_ended_without_a_word_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(Work, "_run", lambda _: None)
+    assert events(lambda _: {})[-1]["error"]["message"].startswith("ingest ended in the driver without a result")
