@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import psycopg2
 
 from etl.adapters import postgres
-from etl.errors import Busy, FrontstageError, TerminalError
+from etl.errors import Busy, TerminalError
 
 LOCK = 0x46_53_57_52
 BEAT_S = 5.0
@@ -140,14 +140,14 @@ class _Heartbeat:
             self._thread.join(BEAT_S)
 
     def _beat(self) -> None:
-        while not self._over.wait(BEAT_S):
-            try:
+        """Whatever goes wrong, it is tried again: a thread that ended would let a writer be overtaken that is alive."""
+        done = False
+        while not done and not self._over.wait(BEAT_S):
+            with suppress(Exception):
                 with postgres.connect(self.dsn, autocommit=True) as connection:
                     while self._say(connection) and not self._over.wait(BEAT_S):
                         pass
-                return  # the work is over, or another writer has taken over
-            except (psycopg2.Error, FrontstageError):
-                continue  # the server does not answer: it will, or the work fails by itself
+                done = True  # the work is over, or another writer has taken over
 
     def _say(self, connection: postgres.Connection) -> bool:
         """False when another writer has taken over."""
