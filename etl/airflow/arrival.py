@@ -112,8 +112,8 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
                     seen, ask_at = listing, loop.time() + (0.0 if look.under_way else _AGAIN_S)
                     if look.due and repeats.allow(look.mark, loop.time()):
                         yield TriggerEvent({"pipeline": arrival.pipeline, "files": len(listing)})
-            except (FrontstageError, OSError) as error:  # a trigger that ends is not started again
-                log.warning("cannot look for events", pipeline=arrival.pipeline, reason=str(error))
+            except Exception as error:  # whatever it is: a trigger that ends is not started again
+                _warn(arrival.pipeline, error)
                 ask_at = loop.time() + _AGAIN_S
             await asyncio.sleep(self.arguments["poll_s"])
 
@@ -122,8 +122,8 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
         while True:
             try:
                 return await asyncio.to_thread(self._arrival)
-            except FrontstageError as error:
-                log.warning("cannot look for events", pipeline=self.arguments.get("pipeline"), reason=str(error))
+            except Exception as error:
+                _warn(self.arguments.get("pipeline"), error)
                 await asyncio.sleep(_AGAIN_S)
 
     def _arrival(self) -> Watched:
@@ -141,6 +141,12 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
             masters=tuple(WatchedMaster(*one) for one in given["masters"]),
             topic=_watched(own, given.get("topic")),
         )
+
+
+def _warn(pipeline: str | None, error: Exception) -> None:
+    expected = isinstance(error, FrontstageError | OSError)
+    reason = str(error) if expected else type(error).__name__  # its text may hold values
+    log.warning("cannot look for events", pipeline=pipeline, reason=reason, exc_info=not expected)
 
 
 def _watched(own: Settings, topic: Mapping[str, Any] | None) -> WatchedTopic | None:
