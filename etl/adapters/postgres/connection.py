@@ -67,7 +67,7 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from None
     try:
         connection.autocommit = True
-        with _lost(dsn):
+        with _lost(dsn, connection):
             with connection.cursor() as cursor:
                 cursor.execute(_LOCK_TIMEOUT)
             connection.autocommit = autocommit
@@ -77,14 +77,15 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
 
 
 @contextmanager
-def _lost(dsn: str) -> Iterator[None]:
+def _lost(dsn: str, connection: Connection) -> Iterator[None]:
     """A server that goes away, or a lock that is not given, is a sentence of ours: both are worth another try.
 
-    So is a database that no batch has used yet, to whoever only looks.
+    So are a stand-by server, which takes no writes until it is promoted, and, to whoever only looks, a database that no
+    batch has used yet.
     """
     try:
         yield
-    except psycopg2.OperationalError as error:
+    except (psycopg2.OperationalError, psycopg2.errors.ReadOnlySqlTransaction) as error:
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from error
     except psycopg2.InterfaceError as error:  # a statement on a connection that was lost before
         raise PostgresUnavailable(place(dsn), "the connection was lost") from error
@@ -93,6 +94,10 @@ def _lost(dsn: str) -> Iterator[None]:
             raise
         what = f"the database at {place(dsn)} has no tables of Frontstage yet"
         raise MissingPart(what, "the first batch makes them") from error
+    except psycopg2.DatabaseError as error:  # libpq does not always say that it was the line
+        if not connection.closed:
+            raise
+        raise PostgresUnavailable(place(dsn), reason(error, dsn)) from error
 
 
 def place(dsn: str) -> str:
