@@ -12,6 +12,7 @@ from where it ended, if what was read before still has its hash; any other file 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import stat
@@ -348,12 +349,29 @@ def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], no
         unchanged = (seen.st_ino, seen.st_size, seen.st_mtime_ns) == (known.inode, known.size, known.modified_ns)
         if unchanged and known.end >= known.size and now.timestamp() - seen.st_mtime >= QUIET.total_seconds():
             make_folder(archive)
-            os.rename(path, _free_name(archive, name))  # noqa: PTH104
-            moved.append(name)
+            put = _free_name(archive, name)
+            os.rename(path, put)  # noqa: PTH104
+            if os.lstat(put).st_ino == known.inode:
+                moved.append(name)
+            else:  # somebody gave the name to another file since we looked: nobody has read that one
+                _land_again(folder, name, put)
     if moved:  # or a power cut brings them back, and the ledger has forgotten that they were read
         sync_folder(archive)
         sync_folder(folder)
     return moved
+
+
+def _land_again(folder: Path, name: bytes, path: bytes) -> None:
+    """Put a file back where it landed, under its name or one like it."""
+    stem, dot, ending = name.rpartition(b".")
+    for count in itertools.count():
+        free = name if count == 0 else b"%s~%d%s%s" % (stem, count, dot, ending)
+        try:
+            os.link(path, os.path.join(os.fsencode(folder), free))  # noqa: PTH118
+        except FileExistsError:
+            continue
+        break
+    os.unlink(path)  # noqa: PTH108
 
 
 def _free_name(archive: Path, name: bytes) -> bytes:

@@ -256,6 +256,30 @@ def test_a_consumed_file_is_put_away_once_it_is_quiet_and_a_used_name_gets_a_num
     }
 
 
+def test_a_file_that_takes_the_name_in_the_last_moment_stays_where_it_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, archive = tmp_path / "in", tmp_path / "archive"
+    inbox.mkdir()
+    put(inbox / "a.jsonl", b"read\n", 2 * QUIET)
+    known = consumed(inbox, *fix(inbox))
+    rename = os.rename
+
+    def replaced_first(path: bytes, target: bytes) -> None:
+        put(tmp_path / "draft.jsonl", b"unread\n", 2 * QUIET)
+        rename(tmp_path / "draft.jsonl", inbox / "a.jsonl")
+        rename(path, target)
+        put(inbox / "a.jsonl", b"later\n")
+
+    monkeypatch.setattr(os, "rename", replaced_first)
+    assert landing.put_away(inbox, archive, known, NOW + 2 * QUIET) == []
+    assert list(archive.iterdir()) == []
+    assert {path.name: path.read_bytes() for path in inbox.iterdir()} == {
+        "a.jsonl": b"later\n",
+        "a~1.jsonl": b"unread\n",
+    }
+
+
 @pytest.mark.parametrize("change", ["grew", "touched", "gone", "not read to its end"])
 def test_a_file_that_is_not_done_stays_where_it_is(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a.jsonl"
