@@ -77,6 +77,7 @@ def set_aside(run: MicroBatch, record: BatchRecord, verdict: dict[str, Any]) -> 
     kept = tuple(one for one in decision.files if one.table not in (FACT, UNKNOWN))
     revised = replace(decision, files=kept, mart={}, counts=counts, aside=Aside(events, files, decision.mart, refused))
     run.checkpoint("before events are set aside")
+    run.ledger.fence(run.writer.epoch)
     recover.revise_note(run.places, batch, revised)
     run.ledger.set_aside(batch, revised, verdict, run.writer.epoch)
     run.checkpoint("after events are set aside")

@@ -206,6 +206,7 @@ class MicroBatch:
             pinned = self.engine.pinned(f"{self.name} batch {batch}", began.started_at, self.progress)
             masters = pins.enter_context(pinned)
             self.checkpoint("before dimensions are brought up to date")
+            self.ledger.fence(self.writer.epoch)  # tables and notes have no fence of their own
             self.dimensions.sync(masters, self.progress)
             self.checkpoint("after dimensions are brought up to date")
             for _ in range(_TRIES_WHILE_INPUT_CHANGES):
@@ -270,6 +271,7 @@ class MicroBatch:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
         decided_at = self.clock()
         self.checkpoint("before the note")
+        self.ledger.fence(self.writer.epoch)  # a writer that was overtaken would replace the note of another decision
         recover.write_note(self.places, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)

@@ -35,8 +35,16 @@ def _overtaken(world: World, drivers: Nursery, point: str) -> int:
     world.more()
     threading.Event().wait(0.4)  # longer than the silence that is allowed: time is what this is about
     world.recover()
+    decided = _notes(world)
     os.kill(pid, signal.SIGCONT)
-    return drivers.end_of(pid)
+    end = drivers.end_of(pid)
+    assert _notes(world) == decided, "a note must tell what was decided: a restored ledger believes it"
+    return end
+
+
+def _notes(world: World) -> dict[str, bytes]:
+    folder = world.site.settings.warehouse / "orders"
+    return {path.name: path.read_bytes() for path in folder.glob("_decisions/*.json")}
 
 
 @pytest.mark.usefixtures("impatient")
