@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from etl.adapters import postgres
 from etl.settings import PROJECT
 from etl.spark.runner.client import ForeignSocket, answers
+from etl.spark.runner.connection import foreign
 from tests.faults.world import SECRET, World
 
 ROLE = re.search(r"```sql\n(.*?)```", (PROJECT / "docs" / "security.md").read_text(), re.DOTALL)
@@ -82,6 +84,26 @@ def test_a_socket_in_a_folder_that_everybody_may_write_to_is_not_asked(tmp_path:
         folder.chmod(0o700)
         assert not answers(folder / "s"), "nobody listens"
     assert not answers(folder / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("of_socket", "of_folder", "mode", "wrong"),
+    [
+        (7, 7, 0o700, None),
+        (0, 0, 0o755, None),
+        (7, 0, 0o1777, None),
+        (8, 7, 0o700, "belongs to user 8"),
+        (7, 8, 0o755, "is in a folder of user 8"),
+        (7, 7, 0o777, "is in a folder that everybody may write to"),
+    ],
+)
+def test_only_a_socket_that_we_or_root_put_there_is_asked(
+    of_socket: int, of_folder: int, mode: int, wrong: str | None
+) -> None:
+    def seen(mode: int, user: int) -> os.stat_result:
+        return os.stat_result((mode, 0, 0, 1, user, 0, 0, 0, 0, 0))
+
+    assert foreign(seen(0o600, of_socket), seen(mode, of_folder), 7) == wrong
 
 
 def test_an_unreachable_server_is_named_without_the_password(world: World) -> None:

@@ -58,26 +58,38 @@ def post(socket: Path, path: str, call: BaseModel, progress: Progress) -> dict[s
     """Ask for something and wait for it; raises `StepFailed` or `StepRefused` with the driver's sentence."""
     asked = call.model_dump(mode="json", exclude_none=True)
     # The runner sends a sign of life every few seconds; silence means that it is gone.
-    with _client(socket, timeout=60.0) as client, client.stream("POST", path, json=asked) as answer:
-        answer.raise_for_status()
-        for event in _events(answer):
-            if "line" in event:
-                progress(event["line"])
-            elif "result" in event:
-                return dict(event["result"])
-            elif "error" in event:
-                kind = StepFailed if event["error"]["kind"] == "terminal" else StepRefused
-                raise kind(event["error"]["message"])
+    try:
+        with _client(socket, timeout=60.0) as client, client.stream("POST", path, json=asked) as answer:
+            answer.raise_for_status()
+            for event in _events(answer):
+                if "line" in event:
+                    progress(event["line"])
+                elif "result" in event:
+                    return dict(event["result"])
+                elif "error" in event:
+                    kind = StepFailed if event["error"]["kind"] == "terminal" else StepRefused
+                    raise kind(event["error"]["message"])
+    except httpx.TransportError as error:  # it ended after it had answered, or it hangs
+        raise StepRefused(f"the runner does not take {path} ({type(error).__name__}); see its log") from error
     raise StepRefused(f"the runner ended in the middle of {path}; see its log under var/logs")
 
 
 def _require_own(socket: Path) -> None:
     """Refuse a socket that another user made, or could have."""
-    seen, folder = socket.lstat(), socket.parent.stat()
-    if seen.st_uid not in (os.geteuid(), 0):
-        raise ForeignSocket(str(socket), f"belongs to user {seen.st_uid}")
+    wrong = foreign(socket.lstat(), socket.parent.stat(), os.geteuid())
+    if wrong is not None:
+        raise ForeignSocket(str(socket), wrong)
+
+
+def foreign(socket: os.stat_result, folder: os.stat_result, user: int) -> str | None:
+    """Why a socket may be somebody else's; None when only this user or root can have put it there."""
+    if socket.st_uid not in (user, 0):
+        return f"belongs to user {socket.st_uid}"
+    if folder.st_uid not in (user, 0):
+        return f"is in a folder of user {folder.st_uid}"
     if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
-        raise ForeignSocket(str(socket), "is in a folder that everybody may write to")
+        return "is in a folder that everybody may write to"
+    return None
 
 
 def _events(answer: httpx.Response) -> Iterator[dict[str, Any]]:
