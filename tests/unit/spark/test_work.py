@@ -6,7 +6,6 @@ import json
 from typing import Any, cast
 
 import pytest
-import structlog
 
 from etl.spark.runner import service
 from etl.spark.runner.service import Work
@@ -36,19 +35,6 @@ def test_a_step_whose_jvm_is_gone_before_it_begins_says_so() -> None:
     (only,) = events(lambda _: {}, broken=True)
     assert only["error"]["kind"] == "transient"
     assert "ConnectionRefusedError" in only["error"]["message"]
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_log_that_cannot_be_written_does_not_swallow_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    broken = structlog.get_logger("runner").bind()
-    monkeypatch.setattr(type(broken), "info", full, raising=False)
-    monkeypatch.setattr(type(broken), "error", full, raising=False)
-    monkeypatch.setattr(service, "log", broken)
-    (only,) = events(lambda _: {"batch": 1})
-    assert only.keys() & {"result", "error"}
 
 
 def test_a_thread_that_ended_without_a_word_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
