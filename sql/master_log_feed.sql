@@ -2,7 +2,9 @@
 -- Triggers that were dropped and made again have other numbers; one that was disabled and enabled again has been written
 -- by another transaction (xmin). So a gap in the log shows. What logical replication applies fires no such trigger: a
 -- table that is fed by a subscription has no log that could be trusted.
-select coalesce(string_agg(oid || ':' || made_by, ' ' order by oid) filter (where fed = 4), '') as feed
+-- `file`: statements that write a table anew (ALTER … TYPE … USING, say) fire no trigger, but give it another file.
+select coalesce(string_agg(oid || ':' || made_by, ' ' order by oid) filter (where fed = 4), '') as feed,
+       (select relfilenode::text from pg_class where oid = to_regclass($1)) as file
 from (select oid, xmin::text as made_by, count(*) over () as fed
       from pg_trigger
       where tgrelid = to_regclass($1)

@@ -35,6 +35,7 @@ Follow = Literal["change_log", "updated_at"]
 _READ = "set transaction isolation level repeatable read read only"
 _PRESENT = "__present"
 _UPDATED_AT = "updated_at"
+_REWRITTEN = "it was truncated or changed in bulk"
 
 
 class PostgresMaster:
@@ -103,7 +104,7 @@ class PostgresMaster:
             raise RepublishNeeded(self._table, "entries of its change log were pruned before they were read")
         whole = ask(f"select op from ({postgres.statement('master_changes')}) c where key is null", given)  # noqa: S608
         if self._rows(whole).num_rows:
-            raise RepublishNeeded(self._table, "it was truncated or changed in bulk")
+            raise RepublishNeeded(self._table, _REWRITTEN)
 
     # --- by updated_at
 
@@ -120,10 +121,10 @@ class PostgresMaster:
 
     def _position(self, ask: Ask) -> dict[str, Any]:
         (row,) = self._rows(ask(postgres.statement("master_position"))).to_pylist()
-        position = {**row, "quiet_since": row["quiet_since"].isoformat(), "follow": self._follow, "feed": ""}
+        position = {**row, "quiet_since": row["quiet_since"].isoformat(), "follow": self._follow, "feed": "", "file": ""}
         if self._follow == "change_log":
             (fed,) = self._rows(ask(postgres.statement("master_log_feed"), (self._table,))).to_pylist()
-            position["feed"] = fed["feed"]
+            position |= fed
         return position
 
     def _check_same_history(self, since: Position, now: Position) -> None:
@@ -133,6 +134,7 @@ class PostgresMaster:
             "database": "its database was made anew",
             "follow": "its changes are followed in another way now",
             "feed": "its change log was not fed all the time",
+            "file": _REWRITTEN,
         }
         for part, reason in reasons.items():
             if since.get(part) != now[part]:

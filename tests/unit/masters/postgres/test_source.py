@@ -246,6 +246,12 @@ def test_triggers_that_were_disabled_for_a_while_are_noticed(
         refresh(store, source)
 
 
+def test_a_table_that_is_written_anew_is_noticed(dsn: str, source: PostgresMaster, store: PageStore) -> None:
+    run(dsn, "alter table master.customers alter column name type text using upper(name || 'x')")
+    with pytest.raises(RepublishNeeded, match="changed in bulk"):
+        refresh(store, source)
+
+
 def test_a_table_without_a_log_can_be_published_but_not_followed(dsn: str, tmp_path: Path) -> None:
     run(dsn, "create table master.plain (id bigint primary key)")
     source, store = PostgresMaster(dsn, "master.plain", ["id"]), PageStore(tmp_path / "plain")
