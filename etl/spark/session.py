@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from etl.adapters.postgres import secret
 from etl.errors import MissingPart
 from etl.settings import Settings
 
@@ -83,6 +84,7 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        f"spark.executorEnv.{secret.KEY}": secret.key(),  # and in our environment, for workers of this machine
         "spark.python.daemon.module": "etl.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",

@@ -93,7 +93,7 @@ class MasterSnapshot:
                 raise SettingsError(f"{name}={value} is not positive; give the number of rows to read at once")
         known = describe(self._connection, table, key, columns)
         return PinnedTable(
-            dsn=self._dsn,
+            dsn=postgres.SecretDsn(self._dsn),
             snapshot=self._name,
             version=self._versions[table] if table in self._versions else _number(self._moment),
             shape=known.shape,

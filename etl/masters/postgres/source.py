@@ -121,7 +121,13 @@ class PostgresMaster:
 
     def _position(self, ask: Ask) -> dict[str, Any]:
         (row,) = self._rows(ask(postgres.statement("master_position"))).to_pylist()
-        position = {**row, "quiet_since": row["quiet_since"].isoformat(), "follow": self._follow, "feed": "", "file": ""}
+        position = {
+            **row,
+            "quiet_since": row["quiet_since"].isoformat(),
+            "follow": self._follow,
+            "feed": "",
+            "file": "",
+        }
         if self._follow == "change_log":
             (fed,) = self._rows(ask(postgres.statement("master_log_feed"), (self._table,))).to_pylist()
             position |= fed
