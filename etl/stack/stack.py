@@ -24,12 +24,13 @@ from types import FrameType, TracebackType
 from typing import Literal, Self, get_args
 
 from etl.settings import PROJECT, Settings
-from etl.spark.runner.client import answers
+from etl.spark.runner.client import answers, responds
 from etl.stack import airflow_services, cluster, postgres, preflight, state
 from etl.stack.airflow import Airflow
 from etl.stack.credentials import credentials
 from etl.stack.environment import project_environment
 from etl.stack.guard import adopt_orphans
+from etl.stack.probe import Probe
 from etl.stack.processes import (
     Guarded,
     Service,
@@ -132,7 +133,8 @@ class Stack:
             self._start_postgres(keep)
         waiting: dict[str, Callable[[], bool]] = {}
         if "spark" in self.parts:
-            self._begin(self._service("spark", (sys.executable, "-m", "etl.spark.runner")), keep)
+            probe = Probe(partial(responds, self.settings.runner_socket))
+            self._begin(self._service("spark", (sys.executable, "-m", "etl.spark.runner")), keep, probe)
             waiting["the Spark driver"] = partial(answers, self.settings.runner_socket)
         with ExitStack() as clients:
             if "airflow" in self.parts:
@@ -162,8 +164,8 @@ class Stack:
         log = self.settings.var / "logs" / f"{name}.log"
         return Service(name, argv, project_environment(self.settings), log, cwd=PROJECT)
 
-    def _begin(self, service: Service, keep: Sequence[int]) -> None:
-        self._watch.add(service.name, partial(start, service, self.settings.var, keep), needs=["postgres"])
+    def _begin(self, service: Service, keep: Sequence[int], probe: Probe | None = None) -> None:
+        self._watch.add(service.name, partial(start, service, self.settings.var, keep), ["postgres"], probe)
 
     def _wait_for(self, waiting: dict[str, Callable[[], bool]]) -> None:
         """Until all answer, or one of them ends, or it takes too long."""

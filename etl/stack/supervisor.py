@@ -1,7 +1,7 @@
 """Keeps services running: a thread that starts again what ended, for as long as the stack lives.
 
     running ── it ends ──> restarting ── 1, 2, 4, 8, 15 s ──> running
-                               └── more than five ends of one cause in ten minutes ──> failed: tried every 30 s
+       └─ it hangs: it is ended    └── more than five ends of one cause in ten minutes ──> failed: tried every 30 s
 
 Nothing is given up: a disk may be freed, a server may come back. An end while something the service needs was down is
 nobody's fault and costs no try; such a service waits until that runs again. No error ends the thread.
@@ -19,6 +19,7 @@ from typing import Literal
 
 import structlog
 
+from etl.stack.probe import Probe
 from etl.stack.processes import Guarded
 
 Status = Literal["starting", "running", "restarting", "failed"]
@@ -45,6 +46,8 @@ class Kept:
     ends: list[tuple[float, str]] = field(default_factory=list)  # when and why, excused ones left out
     due: float = 0.0
     since: float = 0.0  # when it last began to run
+    probe: Probe | None = None  # of a service that may hang
+    hung: bool = False
 
     def ended(self, now: float, why: str) -> None:
         """Note an end and decide when it is begun again."""
@@ -68,7 +71,11 @@ class Kept:
         if self.status in ("starting", "running"):
             code = self.guarded.poll()
             if code is not None:
-                self.ended(now, f"exit code {code}")
+                self.ended(now, "it did not answer" if self.hung else f"exit code {code}")
+            elif not self.hung and self.probe is not None and self.probe.is_silent():
+                self.hung = True
+                log.warning("service hangs and is ended", service=self.name)
+                self.guarded.ask_to_stop()
         elif now >= self.due and all(one.status == "running" for one in self.needs):
             self._begin(now)
         return self.status != before
@@ -79,7 +86,9 @@ class Kept:
         except Exception as error:  # whatever it is, the next try may succeed
             self.ended(now, f"{type(error).__name__}: {error}")
         else:
-            self.status, self.since = "running", now
+            self.status, self.since, self.hung = "running", now, False
+            if self.probe is not None:
+                self.probe.begin()
             log.info("service started again", service=self.name)
 
 
@@ -92,10 +101,10 @@ class Watch:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def add(self, name: str, begin: Begin, needs: Sequence[str] = ()) -> Guarded:
+    def add(self, name: str, begin: Begin, needs: Sequence[str] = (), probe: Probe | None = None) -> Guarded:
         """Begin a service. It is kept from `start` on. `needs`: services without which it cannot run."""
         needed = tuple(kept for kept in self.kept if kept.name in needs)
-        kept = Kept(name, begin, begin(), needs=needed)
+        kept = Kept(name, begin, begin(), needs=needed, probe=probe)
         self.kept.append(kept)
         self._changed(self.statuses())
         return kept.guarded

@@ -13,7 +13,7 @@ from etl.model import Operation, Progress
 from etl.pipeline.run_form import RunForm
 from etl.settings import Settings
 from etl.spark.runner.calls import CorrelationCall, CorrelationMaintenanceCall, MaintenanceCall, StepCall
-from etl.spark.runner.connection import ForeignSocket, StepFailed, StepRefused, answers, post
+from etl.spark.runner.connection import ForeignSocket, StepFailed, StepRefused, answers, post, responds
 
 if TYPE_CHECKING:
     from etl.streams.steps import CorrelationStep
@@ -26,6 +26,7 @@ __all__ = [
     "answers",
     "maintain",
     "maintain_correlations",
+    "responds",
     "run_correlations",
     "run_step",
     "step_runner",

@@ -54,6 +54,16 @@ def answers(socket: Path) -> bool:
         return False
 
 
+def responds(socket: Path) -> bool:
+    """Whether somebody says anything at all, be it that something is wrong. A driver that hangs does not."""
+    try:
+        with _client(socket, timeout=20.0) as client:
+            client.get("/health")
+            return True
+    except (OSError, httpx.TransportError):
+        return False
+
+
 def post(socket: Path, path: str, call: BaseModel, progress: Progress) -> dict[str, Any]:
     """Ask for something and wait for it; raises `StepFailed` or `StepRefused` with the driver's sentence."""
     asked = call.model_dump(mode="json", exclude_none=True)

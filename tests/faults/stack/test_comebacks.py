@@ -198,6 +198,19 @@ def test_loads_go_on_after_a_kill(live: Live, record_property: Callable[[str, ob
     _check(live)
 
 
+def test_loads_go_on_after_the_runner_was_stopped(live: Live, record_property: Callable[[str, object], None]) -> None:
+    """As a debugger or a host that is out of memory does: the process is there and says nothing."""
+
+    def stop() -> None:
+        found = live.victim(VICTIMS["runner"])
+        assert found is not None, "there is no runner"
+        found.suspend()
+        assert wait_until(lambda: not found.is_running(), BOUND_S, every_s=0.5), "a driver that hangs is let be"
+
+    _measure(live, record_property, stop)
+    _check(live)
+
+
 def _found(live: Live, name: str, found: list[psutil.Process]) -> bool:
     process = live.victim(VICTIMS[name])
     if process is not None:

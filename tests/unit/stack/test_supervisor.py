@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, cast
 
+from etl.stack.probe import Probe
 from etl.stack.processes import Guarded, wait_until
 from etl.stack.supervisor import EXCUSED_S, FAILED_PAUSE_S, FORGIVEN, Kept, Watch
 
@@ -25,6 +26,13 @@ class Running:
 
     def stop(self) -> int:
         return 0
+
+
+class Hanging(Running):
+    """One that has to be ended."""
+
+    def ask_to_stop(self) -> None:
+        self.code = 137
 
 
 def guarded(code: int | None = None) -> Guarded:
@@ -106,6 +114,22 @@ def test_whatever_a_start_raises_is_tried_again() -> None:
         "OSError",
         "ValueError",
     ]
+
+
+def test_a_service_that_hangs_is_ended_and_begun_again_and_one_that_starts_is_let_be() -> None:
+    heard = [False]
+    probe = Probe(lambda: heard[0], ask_s=0.0, silent_s=0.2)
+    hanging = Hanging()
+    one = kept(guarded=cast(Guarded, hanging))
+    one.probe = probe
+    assert not wait_until(lambda: one.look(0.0), 0.5, every_s=0.01), "it has not answered yet: it starts"
+    heard[0] = True
+    assert wait_until(lambda: one.look(0.0) or probe._answered is not None, 10, every_s=0.01)
+    heard[0] = False
+    assert wait_until(lambda: one.look(0.0) or one.status != "running", 10, every_s=0.01)
+    assert [cause for _, cause in one.ends] == ["it did not answer"]
+    one.look(one.due)
+    assert (one.status, one.hung, probe.is_silent()) == ("running", False, False)
 
 
 def test_no_error_ends_the_watch() -> None:
