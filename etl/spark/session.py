@@ -37,6 +37,8 @@ def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
     # Python workers would otherwise be the system's interpreter, without our packages.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.spark_master.startswith("local") else None
+    if settings.spark_master.split("[")[0] == "local":  # its workers inherit our environment; a cluster's do not
+        secret.draw_key()
     builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
     for key, value in configuration(settings).items():
         builder = builder.config(key, value)
@@ -84,7 +86,6 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
-        f"spark.executorEnv.{secret.KEY}": secret.key(),  # and in our environment, for workers of this machine
         "spark.python.daemon.module": "etl.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",

@@ -1,10 +1,11 @@
-"""A DSN that travels with tasks: sealed wherever it is pickled, and opened where the key is.
+"""A DSN that travels with tasks: sealed wherever it is pickled, and opened where the key is (ADR 112).
 
-    driver: pickled ── sealed ── Spark's memory, its files, the network ── worker: opened
-       └─ key ─────────────────── by environment, as Spark hands it on ─────┘
+    driver: pickled ── sealed ── Spark's memory and files ── worker: opened
+       └─ key ──────────────────── by environment ─────────────┘
 
-What Spark sends to its executors is in clear unless somebody has switched encryption on. The key is drawn anew by every
-program that starts Spark, and outlives it nowhere.
+Spark hands its own environment on to the Python workers of the same machine, and to nobody else. The key is drawn anew
+by every program that starts such a Spark, and is written nowhere. Where there is no key (a cluster), a DSN is pickled
+as it is, and Spark's own encryption has to protect it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import os
 from etl.errors import TerminalError
 
 KEY = "_FRONTSTAGE_TASK_SECRET"
-"""The variable with the key. Spark redacts what is called so wherever it shows settings."""
 
 
 class Sealed(TerminalError):
@@ -22,8 +22,8 @@ class Sealed(TerminalError):
 
     def __str__(self) -> str:
         return (
-            "a task cannot open the DSN of its master; let Frontstage start Spark, or publish the master as pages "
-            "(FRONTSTAGE_MASTER_STORE=pages)"
+            "a task cannot open the DSN of its master: it runs on another machine than the driver, or in a Spark that "
+            "was started earlier; start the driver again"
         )
 
 
@@ -35,17 +35,19 @@ class SecretDsn(str):
     def __repr__(self) -> str:
         return "SecretDsn()"
 
-    def __reduce__(self) -> tuple[object, tuple[bytes]]:
+    def __reduce__(self) -> tuple[object, tuple[str] | tuple[bytes]]:
+        if KEY not in os.environ:
+            return SecretDsn, (str(self),)
         from cryptography.fernet import Fernet
 
-        return _opened, (Fernet(key()).encrypt(self.encode()),)
+        return _opened, (Fernet(os.environ[KEY]).encrypt(self.encode()),)
 
 
-def key() -> str:
-    """The key of this program and of those that it starts."""
+def draw_key() -> None:
+    """Have a key from now on, and all that this program starts with it."""
     from cryptography.fernet import Fernet
 
-    return os.environ.setdefault(KEY, Fernet.generate_key().decode())
+    os.environ.setdefault(KEY, Fernet.generate_key().decode())
 
 
 def _opened(sealed: bytes) -> SecretDsn:

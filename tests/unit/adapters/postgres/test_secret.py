@@ -22,6 +22,12 @@ class Task:
     dsn: str
 
 
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key of this test's own."""
+    monkeypatch.setenv(secret.KEY, Fernet.generate_key().decode())
+
+
 @pytest.mark.parametrize("pickled", [pickle.dumps, cloudpickle.dumps])
 def test_it_is_pickled_under_seal_and_opened_where_the_key_is(pickled: object) -> None:
     sent = pickled(Task(SecretDsn(DSN)))  # type: ignore[operator]
@@ -34,11 +40,16 @@ def test_without_the_key_it_stays_closed(monkeypatch: pytest.MonkeyPatch) -> Non
     sent = pickle.dumps(SecretDsn(DSN))
     for other in ("", "no key", Fernet.generate_key().decode()):
         monkeypatch.setenv(secret.KEY, other)
-        with pytest.raises(TerminalError, match="let Frontstage start Spark"):
+        with pytest.raises(TerminalError, match="start the driver again"):
             pickle.loads(sent)
     monkeypatch.delenv(secret.KEY)
-    with pytest.raises(TerminalError, match="let Frontstage start Spark"):
+    with pytest.raises(TerminalError, match="start the driver again"):
         pickle.loads(sent)
+
+
+def test_where_nobody_has_drawn_a_key_it_travels_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(secret.KEY)
+    assert pickle.loads(pickle.dumps(SecretDsn(DSN))) == DSN
 
 
 def test_it_does_not_show_itself() -> None:
