@@ -4,6 +4,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
+# Some machines forbid Python its cache of compiled files. Every process of ours would then compile the engine, and
+# every test process the tests, from the start: half of the time that tests take to be found.
+unexport PYTHONDONTWRITEBYTECODE
 
 python := .venv/bin/python
 frontstage := .venv/bin/frontstage

@@ -64,8 +64,9 @@ _SLOW = tuple(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow = {path: any(path.is_relative_to(folder) for folder in _SLOW) for path in {item.path for item in items}}
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _SLOW):
+        if slow[item.path]:
             item.add_marker(pytest.mark.slow)
 
 
