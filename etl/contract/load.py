@@ -10,9 +10,10 @@ One broken file leaves the others alone. Importing this module is quick, for a s
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
 from etl.contract import check, shape
@@ -57,26 +58,44 @@ def load_all(folder: Path, home: Path) -> Loaded:
 def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:
     """The pipeline of a file, or all its mistakes: causes before what follows from them."""
     try:
-        text, declared = read(path)
+        text = text_of(path)
+        pipeline, mistakes = _examined(text, path, home)
     except PipelineFileError as error:
         return None, (error,)
-    pipeline, mistakes = _pipeline(declared, path, home)
     errors = located(path, text, mistakes)
     return (None, tuple(errors)) if errors else (pipeline, ())
 
 
+@lru_cache(maxsize=256)
+def _examined(text: str, path: Path, home: Path) -> tuple[Pipeline | None, tuple[Mistake, ...]]:
+    """What a text declares. Every step of a batch asks; its SQL is parsed again when the text has changed."""
+    pipeline, mistakes = _pipeline(values_of(text, path), path, home)
+    return pipeline, tuple(mistakes)
+
+
 def read(path: Path) -> tuple[str, dict[str, object]]:
     """The text of a file and the values in it. Raises `PipelineFileError` when there are none."""
+    text = text_of(path)
+    return text, values_of(text, path)
+
+
+def text_of(path: Path) -> str:
+    """The text of a file. Raises `PipelineFileError` when it is none."""
     try:
         if path.stat().st_size > _LARGEST:
             raise PipelineFileError(path.name, 1, f"the file has more than {_LARGEST:,} bytes")
-        text = path.read_text("utf-8")
-        return text, tomllib.loads(text, parse_float=Decimal)
+        return path.read_text("utf-8")
     except OSError as error:
         raise PipelineFileError(path.name, 1, f"the file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise PipelineFileError(path.name, line, "the file is not UTF-8; save it as UTF-8") from None
+
+
+def values_of(text: str, path: Path) -> dict[str, object]:
+    """The values that a file's text declares. Raises `PipelineFileError` when it is not TOML."""
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         reason = str(error).partition(" (at ")[0]
         line = line_of_syntax_error(str(error), text)
@@ -102,10 +121,11 @@ def conflicts(pipeline: Pipeline, others: Sequence[Pipeline]) -> tuple[PipelineF
     return tuple(located(pipeline.file, pipeline.file.read_text("utf-8"), _claims(pipeline, others)))
 
 
-def located(path: Path, text: str, mistakes: list[Mistake] | Iterator[Mistake]) -> list[PipelineFileError]:
+def located(path: Path, text: str, mistakes: Iterable[Mistake]) -> list[PipelineFileError]:
     """Mistakes with the line that each is on."""
-    lines = lines_of(text)
-    return [PipelineFileError(path.name, line_of(lines, one.path), one.sentence) for one in mistakes]
+    found = list(mistakes)
+    lines = lines_of(text) if found else {}
+    return [PipelineFileError(path.name, line_of(lines, one.path), one.sentence) for one in found]
 
 
 def _claims(pipeline: Pipeline, others: Sequence[Pipeline]) -> Iterator[Mistake]:
