@@ -61,6 +61,20 @@ _SLOW = tuple(
     )
 )
 """Where tests run whole batches, processes, many stores or many histories: `make test-fast` leaves them out."""
+_WHOLE = {
+    "browser": Path(__file__).parent / "browser",
+    "spark": Path(__file__).parent / "spark",
+    "stack": Path(__file__).parent / "faults" / "stack",
+}
+"""Where every test has a mark."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file of which `-m` leaves out every test: that takes longer than many a test."""
+    chosen = config.option.markexpr
+    if "not slow" in chosen and collection_path in _SLOW:
+        return True
+    return any(f"not {mark}" in chosen and collection_path == folder for mark, folder in _WHOLE.items()) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,6 +95,9 @@ def session_home() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def postgres_server(session_home: Path) -> Iterator[str]:
     with embedded_postgres(configuration.load(var=session_home / "server")) as dsn:
+        # Its data end with the tests and no test cuts its power: databases come and go without waiting for the disk.
+        _on(dsn, "alter system set fsync = off")
+        _on(dsn, "select pg_reload_conf()")
         yield dsn
 
 

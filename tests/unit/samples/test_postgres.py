@@ -1,4 +1,4 @@
-"""Master data in a real Postgres: the embedded server, migrated as the project migrates it."""
+"""Master data in a real Postgres: a database that is migrated as the project migrates it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from etl.adapters.postgres import Connection, migrate
+from etl.adapters.postgres import Connection
 from etl.samples import (
     OptionRefused,
     OrderConfig,
@@ -20,22 +20,13 @@ from etl.samples import (
     late_customers,
     touch_customers,
 )
-from etl.settings import load
-from etl.stack.postgres import embedded_postgres
 
 SEED = 11
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with embedded_postgres(load(home=tmp_path_factory.mktemp("stack"))) as dsn:
-        migrate(dsn)
-        yield dsn
-
-
 @pytest.fixture
-def connection(server: str) -> Iterator[Connection]:
-    with closing(psycopg2.connect(server)) as connection:
+def connection(module_database: str) -> Iterator[Connection]:
+    with closing(psycopg2.connect(module_database)) as connection:
         with connection, connection.cursor() as cursor:
             cursor.execute("truncate master.customers, master.products")
         yield connection

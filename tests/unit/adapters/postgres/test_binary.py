@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg2 import sql
 
@@ -67,39 +68,41 @@ def _loaded(connection: postgres.Connection, rows: pa.Table, source: io.BytesIO)
     return found
 
 
+@pytest.fixture(scope="module")
+def connection(module_database: str) -> Iterator[postgres.Connection]:
+    with postgres.connect(module_database) as connection:
+        yield connection
+
+
 @given(rows=tables())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_rows_are_the_same_as_by_text(database: str, rows: pa.Table) -> None:
+@settings(max_examples=60)
+def test_rows_are_the_same_as_by_text(connection: postgres.Connection, rows: pa.Table) -> None:
     by_value, by_text = io.BytesIO(), io.BytesIO()
     binary.write_values(rows, by_value)
     postgres.copy.write_text(rows, by_text)
-    with postgres.connect(database) as connection:
-        assert _loaded(connection, rows, by_value) == _loaded(connection, rows, by_text)
+    assert _loaded(connection, rows, by_value) == _loaded(connection, rows, by_text)
 
 
-def test_rows_of_many_chunks_arrive_in_their_order(database: str) -> None:
+def test_rows_of_many_chunks_arrive_in_their_order(connection: postgres.Connection) -> None:
     count = 20_000
     texts = [None if n % 7 == 0 else "x" * (n % 31) for n in range(count)]
     rows = pa.table({"n": pa.array(range(count), pa.int64()), "t": pa.array(texts, pa.string())})
     written = io.BytesIO()
     binary.write_values(rows, written)
-    with postgres.connect(database) as connection:
-        found = _loaded(connection, rows, written)
+    found = _loaded(connection, rows, written)
     assert found == [(str(n), text) for n, text in enumerate(texts)]
 
 
-def test_bytes_that_are_no_text_arrive_as_they_are(database: str) -> None:
+def test_bytes_that_are_no_text_arrive_as_they_are(connection: postgres.Connection) -> None:
     rows = pa.table({"b": pa.array([b"\x00\xff", None, b""], pa.binary())})
     written = io.BytesIO()
     binary.write_values(rows, written)
-    with postgres.connect(database) as connection:
-        assert _loaded(connection, rows, written) == [("\\x00ff",), (None,), ("\\x",)]
+    assert _loaded(connection, rows, written) == [("\\x00ff",), (None,), ("\\x",)]
 
 
 @pytest.mark.parametrize("text", ["0.0001", "-0.0001", "9999.9999", "10000", "-99999999999999.9999", "0"])
-def test_decimals_keep_their_digits(database: str, text: str) -> None:
+def test_decimals_keep_their_digits(connection: postgres.Connection, text: str) -> None:
     rows = pa.table({"d": pa.array([Decimal(text)], pa.decimal128(18, 4))})
     written = io.BytesIO()
     binary.write_values(rows, written)
-    with postgres.connect(database) as connection:
-        assert _loaded(connection, rows, written) == [(f"{Decimal(text):.4f}",)]
+    assert _loaded(connection, rows, written) == [(f"{Decimal(text):.4f}",)]

@@ -19,8 +19,6 @@ from etl.masters.pages.manifest import Manifest
 from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
 from etl.masters.postgres.source import PostgresMaster, prune_change_log
-from etl.settings import load
-from etl.stack.postgres import embedded_postgres
 
 pytestmark = pytest.mark.slow
 
@@ -37,12 +35,6 @@ from generate_series(1, 3000) as number;
 """
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with embedded_postgres(load(home=tmp_path_factory.mktemp("stack"))) as dsn:
-        yield dsn
-
-
 @contextmanager
 def session(dsn: str) -> Iterator[Any]:
     with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
@@ -56,11 +48,11 @@ def run(dsn: str, text: str) -> None:
 
 
 @pytest.fixture
-def dsn(server: str) -> str:
-    run(server, TABLES)
-    run(server, postgres.statement("master_change_log"))
-    run(server, "select master.keep_change_log('master.customers', 'customer_id')")
-    return server
+def dsn(module_database: str) -> str:
+    run(module_database, TABLES)
+    run(module_database, postgres.statement("master_change_log"))
+    run(module_database, "select master.keep_change_log('master.customers', 'customer_id')")
+    return module_database
 
 
 @pytest.fixture
