@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from etl.settings import PROJECT
 from etl.stack.guard import adopt_orphans
+from etl.stack.probe import Probe
 from etl.stack.processes import (
     Guarded,
     Service,
@@ -44,6 +46,17 @@ os.wait()
 Path(sys.argv[1], str(os.getpid())).touch()
 if sys.argv[2] == "stay":
     time.sleep(600)
+"""
+ANSWERING = """
+import socket, sys
+from pathlib import Path
+Path(sys.argv[1]).unlink(missing_ok=True)
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(sys.argv[1])
+    listener.listen()
+    while True:
+        with listener.accept()[0] as client:
+            client.sendall(b"here")
 """
 SUPERVISOR = """
 import sys, time
@@ -177,6 +190,31 @@ def test_a_service_that_ends_is_started_again(tmp_path: Path, pids: Path) -> Non
     finally:
         watch.stop(last="")
     assert {"family": "restarting"} in seen
+    assert marked(tmp_path) == []
+
+
+def test_a_service_that_is_stopped_and_says_nothing_is_ended_and_started_again(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+
+    def answers() -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(0.2)
+            client.connect(str(path))
+            return client.recv(4) == b"here"
+
+    service = Service("answering", (sys.executable, "-c", ANSWERING, str(path)), {}, tmp_path / "log", grace_s=0.2)
+    watch = Watch(lambda _: None, every_s=0.01)
+    probe = Probe(answers, ask_s=0.02, silent_s=1.0)
+    first = watch.add("answering", lambda: start(service, tmp_path), probe=probe)
+    watch.start()
+    try:
+        assert wait_until(lambda: probe._answered is not None, 30), "it never answered"
+        psutil.Process(first.pid).suspend()
+        assert wait_until(lambda: watch.kept[0].guarded is not first, 30), "it was not started again"
+        assert [cause for _, cause in watch.kept[0].ends] == ["it did not answer"]
+        assert wait_until(lambda: probe._answered is not None, 30), "the new one does not answer"
+    finally:
+        watch.stop(last="")
     assert marked(tmp_path) == []
 
 
