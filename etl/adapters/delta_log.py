@@ -23,6 +23,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction, PostCommitHookProperties
 
+from etl.adapters.delta_torn import put_aside
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 from etl.errors import TerminalError
@@ -63,6 +64,7 @@ class DeltaLog:
         """The table as it is now."""
         known = self._open.get(table)
         if known is None:
+            put_aside(self.folder(table))
             known = self._open[table] = DeltaTable(str(self.folder(table)))
         else:
             known.update_incremental()

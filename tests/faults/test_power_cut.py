@@ -44,6 +44,25 @@ def test_the_power_fails_after_sync(world: World, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("how", ["emptied", "cut in half"])
+@pytest.mark.parametrize("table", ["fact", "quarantine", "backlog"])
+def test_the_power_fails_while_a_log_entry_is_written(world: World, table: str, how: str) -> None:
+    """Its name is on disk, its bytes are not, or not all: between delta-rs's rename and our sync."""
+    world.site = world.site.ending(f"after {table} is published")
+    expect_failure(world, Ended)
+    world.site.close()
+    log = world.site.settings.warehouse / "orders" / table / "_delta_log"
+    entry = max(log.glob("[0-9]*.json"))
+    content = entry.read_bytes()
+    entry.write_bytes(content[: len(content) // 2] if how == "cut in half" else b"")
+    world.more()
+    world.recover()
+    for path in log.glob(".*.torn.tmp"):
+        path.unlink()  # as maintenance does after a day
+    world.check()
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("after", [0, 5, 10, 15, 20, 25, 30, 40, None])
 def test_the_power_fails_in_the_very_first_batch(
     bare: World, monkeypatch: pytest.MonkeyPatch, after: int | None

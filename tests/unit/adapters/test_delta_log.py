@@ -34,6 +34,36 @@ def ids(log: DeltaLog) -> list[int]:
     return sorted(DeltaTable(str(log.folder("fact"))).to_pyarrow_table()["id"].to_pylist())
 
 
+@pytest.mark.parametrize("how", ["emptied", "cut in half", "zeros"])
+def test_what_a_power_cut_has_torn_is_put_aside_and_added_again(log: DeltaLog, how: str) -> None:
+    files = [part(log, "a.parquet", 1, 2)]
+    log.add("fact", files, 1)
+    more = [part(log, "b.parquet", 3)]
+    log.add("fact", more, 2)
+    DeltaTable(str(log.folder("fact"))).create_checkpoint()
+    folder = log.folder("fact") / "_delta_log"
+    for path in (folder / f"{2:020d}.json", folder / f"{2:020d}.checkpoint.parquet", folder / "_last_checkpoint"):
+        content = path.read_bytes()
+        path.write_bytes(
+            {"emptied": b"", "cut in half": content[: len(content) // 2], "zeros": bytes(len(content))}[how]
+        )
+    log.forget()
+    assert log.newest_batch("fact") == 1
+    assert log.add("fact", more, 2)
+    assert ids(log) == [1, 2, 3]
+    log.forget()
+    assert not log.add("fact", more, 2)
+    assert all(path.name.endswith(".tmp") for path in folder.glob(".*.torn*"))
+
+
+def test_a_table_whose_first_entry_is_torn_is_made_anew(log: DeltaLog) -> None:
+    (log.folder("fact") / "_delta_log" / f"{0:020d}.json").write_bytes(b"")
+    log.forget()
+    log.create("fact", SCHEMA)
+    assert log.add("fact", [part(log, "a.parquet", 1)], 1)
+    assert ids(log) == [1]
+
+
 def test_files_become_part_of_a_table_when_they_are_added_and_only_once(log: DeltaLog) -> None:
     files = [part(log, "a.parquet", 1, 2), part(log, "b.parquet", 3)]
     assert ids(log) == []
