@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint64
+from numba import uint64
+
+from etl.columnar.jit import allocating_kernel, kernel
 
 I32 = npt.NDArray[np.int32]
 U8 = npt.NDArray[np.uint8]
@@ -21,7 +23,7 @@ U64 = npt.NDArray[np.uint64]
 _LOCAL = 1 << 14  # buckets for sorting probes: fine enough for locality, few enough to stay in the cache
 
 
-@njit(cache=True, inline="always")
+@kernel
 def mixed(lo: np.uint64, hi: np.uint64) -> np.uint64:
     """The hash of a key of two lanes: all bits depend on all bits."""
     x = lo ^ (hi * uint64(0xD6E8FEB86659FD93))
@@ -30,7 +32,7 @@ def mixed(lo: np.uint64, hi: np.uint64) -> np.uint64:
     return x ^ (x >> uint64(31))
 
 
-@njit(cache=True)
+@allocating_kernel
 def hashes(lo: U64, hi: U64) -> U64:
     """Hashes of keys; `hi` may be empty."""
     out = np.empty(len(lo), np.uint64)
@@ -40,13 +42,13 @@ def hashes(lo: U64, hi: U64) -> U64:
     return out
 
 
-@njit(cache=True, inline="always")
+@kernel
 def bucket_of(hashed: np.uint64, buckets: np.uint64) -> np.uint64:
     """A bucket that rises with the hash, for any number of buckets below 2^32."""
     return ((hashed >> uint64(32)) * buckets) >> uint64(32)
 
 
-@njit(cache=True)
+@allocating_kernel
 def counting_sort(hashed: U64, buckets: int) -> tuple[I32, I32]:
     """Rows in order of their bucket (stable), and where each bucket begins."""
     count = uint64(buckets)
@@ -64,7 +66,7 @@ def counting_sort(hashed: U64, buckets: int) -> tuple[I32, I32]:
     return order, offsets
 
 
-@njit(cache=True)
+@allocating_kernel
 def bucket_tags(hashed: U64, buckets: int) -> U8:
     """A byte per bucket: the bit of each key that is in it, an eighth of the bucket's range each.
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from etl.columnar.jit import kernel
 
 I64 = npt.NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel
 def gallop(values: I64, wanted: np.int64, start: int) -> int:
     """The first position with a value >= wanted, which is not before `start`."""
     n = len(values)

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint64
+from numba import uint64
 
+from etl.columnar.jit import allocating_kernel, kernel
 from etl.columnar.multimap import bucket_of
 from etl.columnar.sorted_index import gallop
 
@@ -29,14 +30,14 @@ _CHUNK = 2048  # probes whose intermediate results stay in the first-level cache
 Found = tuple[int, int, I64, I64, int, int]  # count, next probe, rows, probes, probes that looked, that needed no check
 
 
-@njit(cache=True)
+@allocating_kernel
 def _larger(array: I64) -> I64:
     out = np.empty(2 * len(array), np.int64)
     out[: len(array)] = array
     return out
 
 
-@njit(cache=True)
+@kernel
 def _hopeful(tags: U8, eighths: np.uint64, hashed: U64, begin: int, end: int, out: I64) -> int:
     """Probes from begin to end whose bucket may hold their key, without a branch: most of them are turned away."""
     count = 0
@@ -47,7 +48,7 @@ def _hopeful(tags: U8, eighths: np.uint64, hashed: U64, begin: int, end: int, ou
     return count
 
 
-@njit(cache=True)
+@kernel
 def _buckets(offsets: I32, hashed: U64, probes: I64, count: int, begins: I32, ends: I32) -> None:
     """Where the buckets of probes begin and end: loads that do not wait for each other."""
     buckets = uint64(len(offsets) - 1)
@@ -56,7 +57,7 @@ def _buckets(offsets: I32, hashed: U64, probes: I64, count: int, begins: I32, en
         begins[i], ends[i] = offsets[bucket], offsets[bucket + uint64(1)]
 
 
-@njit(cache=True)
+@kernel
 def _first_keys(lo: U64, begins: I32, count: int, out: U64) -> None:
     """The first key of every bucket, read before any of them is looked at: cache misses overlap."""
     last = len(lo) - 1
@@ -64,7 +65,7 @@ def _first_keys(lo: U64, begins: I32, count: int, out: U64) -> None:
         out[i] = lo[min(begins[i], last)]
 
 
-@njit(cache=True)
+@allocating_kernel
 def probe_hash(
     offsets: I32, tags: U8, lo: U64, hi: U64, times: I64, value: I64, place: I64, earliest: np.int64, latest: np.int64,
     hashed: U64, probe_lo: U64, probe_hi: U64, first: I64, until: I64, low: I64, high: I64, probe_place: I64,
@@ -113,7 +114,7 @@ def probe_hash(
     return count, len(hashed), rows, probes, looked, unchecked
 
 
-@njit(cache=True)
+@allocating_kernel
 def probe_sorted(
     value: I64, times: I64, place: I64, earliest: np.int64, latest: np.int64,
     low: I64, high: I64, first: I64, until: I64, probe_place: I64, start: int, limit: int,

@@ -52,3 +52,9 @@ def test_a_change_in_a_called_kernel_is_noticed_in_another_file(folder: Path) ->
         prints.append(fingerprint("jit_outer"))
     assert results == [2, 21]
     assert prints[0] != prints[1]
+
+
+def test_no_module_compiles_past_this_one() -> None:
+    root = Path(__file__).parents[3] / "etl"
+    past = [path.relative_to(root).as_posix() for path in root.rglob("*.py") if "njit" in path.read_text()]
+    assert past == ["columnar/jit.py"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -75,9 +74,9 @@ def _connected(near: I64) -> npt.NDArray[np.bool_]:
 @functools.cache
 def _compiled() -> Search:
     """The search in machine code. numba takes a second to import, which only those pay who ask for the optimum."""
-    import numba
+    from etl.columnar.jit import allocating_kernel
 
-    return cast(Search, numba.njit(cache=True)(_search))
+    return allocating_kernel(_search)
 
 
 def _search(emitted: F64, connected: npt.NDArray[np.bool_], home: I64, sites: int) -> tuple[F64, I64, I64]:
