@@ -104,8 +104,16 @@ class Audit:
                 "class_name": "OfflinePages",
                 "module_name": "etl.adapters.data_docs_store",
             },
-            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": _LISTED},
-            "site_section_builders": {"expectations": "None", "profiling": "None"},  # a suite is on its results' pages
+            "site_index_builder": {
+                "class_name": "DefaultSiteIndexBuilder",
+                "validation_results_limit": _LISTED,
+                "view": _view("IndexPage"),
+            },
+            "site_section_builders": {
+                "validations": {"view": _view("ResultPages")},
+                "expectations": "None",  # a suite is on its results' pages
+                "profiling": "None",
+            },
         }
         config.data_docs_sites = {"data_docs": site}
         return config
@@ -139,6 +147,10 @@ def _in_memory() -> Any:
         analytics_enabled=False,
         progress_bars=ProgressBarsConfig(globally=False),
     )
+
+
+def _view(name: str) -> dict[str, str]:
+    return {"module_name": "etl.adapters.data_docs_view", "class_name": name}
 
 
 def _folder(path: Path) -> dict[str, str]:

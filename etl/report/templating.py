@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,6 +21,12 @@ OUTCOMES: dict[Outcome, tuple[str, str]] = {
 
 def fill(template: str, **values: Any) -> str:
     """The text of a template with these values."""
+    return _environment().get_template(template).render(outcomes=OUTCOMES, **values)
+
+
+@cache
+def _environment() -> Environment:
+    """Kept, and with it the compiled templates: compiling them took as long as filling them."""
     environment = Environment(
         loader=PackageLoader("etl.report"),
         autoescape=True,
@@ -35,4 +42,4 @@ def fill(template: str, **values: Any) -> str:
         "visible": figures.visible,
         "words": figures.words,
     }
-    return environment.get_template(template).render(outcomes=OUTCOMES, **values)
+    return environment
