@@ -2,6 +2,7 @@
 
     keepers   by file and configuration: the front stages, with what their policies know of keys outside them
     accounts  by file: what a front stage may spend on learning
+    arrow     what the driver that reads Arrow knows of the servers' types
     fences    by table: where its pages begin; any fences but none give every row once, so they may be a little old
 
 Losing it costs time, never rows: a new driver reads front stages from their files and finds fences again.
@@ -19,6 +20,7 @@ import pyarrow as pa
 from etl.enrich.front_stage.stage import FrontStageConfig
 from etl.masters.front_stage.keeper import FrontStageKeeper
 from etl.masters.front_stage.learning import LearningAccount
+from etl.masters.postgres.connections import ArrowConnections
 
 FENCES_FOR = timedelta(hours=1)
 
@@ -27,6 +29,7 @@ FENCES_FOR = timedelta(hours=1)
 class DriverState:
     """One per process that drives batches."""
 
+    arrow: ArrowConnections = field(default_factory=ArrowConnections)
     _keepers: dict[tuple[Path, FrontStageConfig], FrontStageKeeper] = field(default_factory=dict)
     _accounts: dict[Path, LearningAccount] = field(default_factory=dict)
     _fences: dict[str, tuple[datetime, pa.Table]] = field(default_factory=dict)

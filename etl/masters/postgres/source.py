@@ -21,12 +21,12 @@ from functools import partial
 from typing import Any, Literal
 
 import adbc_driver_manager
-import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.adapters import postgres
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable
+from etl.masters.driver_state import driver_state
 from etl.masters.pages.errors import ColumnMismatch, RepublishNeeded
 from etl.masters.source import Changes, Position, Snapshot
 
@@ -195,7 +195,7 @@ class PostgresMaster:
     def _reading(self) -> Iterator[Ask]:
         """One repeatable, read-only transaction: everything asked inside it sees the same moment."""
         try:
-            with adbc.connect(postgres.with_keepalives(self._dsn)) as connection, ExitStack() as cursors:
+            with driver_state().arrow.connect(self._dsn) as connection, ExitStack() as cursors:
                 ask = partial(_ask, connection, cursors)
                 ask(_READ)
                 yield ask

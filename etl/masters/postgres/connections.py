@@ -1,0 +1,98 @@
+"""Connections that read masters as Arrow. What their driver knows of a server's types is kept; connections are not.
+
+    a reading ── is the catalogue of types as it was? ─┬─ yes ─▶ a connection on what is kept                2 ms
+                                                       └─ no ──▶ the driver reads the catalogue again, kept   50 ms
+
+The driver reads the whole catalogue of types before it can connect, which took most of the time of a batch without new
+master rows. What is kept holds no connection: none that dies between batches, holds up a `drop database`, or is shared
+with a forked process. It is replaced when a type comes, goes or changes, or another server answers, and closed when
+the last reading on it ends: the driver gives nothing back by itself. A few servers' are kept, those used last.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import adbc_driver_manager
+import adbc_driver_postgresql
+from adbc_driver_manager.dbapi import Connection
+
+from etl.adapters import postgres
+
+_SERVERS = 4
+Types = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the driver has read of one server, and how many readings use it."""
+
+    database: Any = field(repr=False)
+    types: Types
+    readings: int = 0
+    current: bool = True
+
+    def close_unused(self) -> None:
+        if not self.current and not self.readings:
+            self.database.close()
+
+
+class ArrowConnections:
+    """Connections to any number of servers; safe in threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"ArrowConnections({len(self._known)} servers)"  # a DSN is a secret
+
+    @contextmanager
+    def connect(self, dsn: str) -> Iterator[Connection]:
+        """A connection of one's own, closed at the end."""
+        known = self._begin(dsn, _types_of(dsn))
+        try:
+            borrowed: Any = _StaysOpen()
+            with Connection(borrowed, adbc_driver_manager.AdbcConnection(known.database)) as connection:
+                yield connection
+        finally:
+            self._end(known)
+
+    def _begin(self, dsn: str, types: Types) -> _Known:
+        with self._lock:
+            known = self._known.pop(dsn, None)
+            if known is None or known.types != types:
+                self._retire(known)
+                known = _Known(adbc_driver_postgresql.connect(postgres.with_keepalives(dsn)), types)
+            self._known[dsn] = known  # the newest is the last
+            while len(self._known) > _SERVERS:
+                self._retire(self._known.pop(next(iter(self._known))))
+            known.readings += 1
+            return known
+
+    def _retire(self, known: _Known | None) -> None:
+        if known is not None:
+            known.current = False
+            known.close_unused()
+
+    def _end(self, known: _Known) -> None:
+        with self._lock:
+            known.readings -= 1
+            known.close_unused()
+
+
+class _StaysOpen:
+    """What a connection closes with itself, in the place of the database that others use, too."""
+
+    def close(self) -> None:
+        """Nothing: `ArrowConnections` closes the database."""
+
+
+def _types_of(dsn: str) -> Types:
+    with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(postgres.statement("type_catalog"))
+        return tuple(cursor.fetchone() or ())
