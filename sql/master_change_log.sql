@@ -24,8 +24,10 @@ create table if not exists master.change_log_pruned (
 );
 
 -- One entry per key and statement. A statement that touches very many rows leaves a single entry: reading the whole
--- table again is cheaper than following it row by row.
-create or replace function master.log_change() returns trigger language plpgsql as $$
+-- table again is cheaper than following it row by row. It runs as the log's owner: an application that changes the table
+-- has no rights here, and must not fail for that.
+create or replace function master.log_change() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 declare
     logged constant text := tg_table_schema || '.' || tg_table_name;
     bulk constant bigint := 250000;

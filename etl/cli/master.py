@@ -1,4 +1,4 @@
-"""`frontstage master …`: publish, refresh, compact, and see how the published masters stand."""
+"""`frontstage master …`: publish, refresh, follow, compact, and see how the published masters stand."""
 
 from __future__ import annotations
 
@@ -57,6 +57,21 @@ def refresh(names: Names = None, as_json: Json = False) -> None:
             result = maintenance.refresh(own, dsn, master, console.say, _Progress(console, master.name))
             console.say(result.sentence)
             done.append(result.as_json())
+    if as_json:
+        print_json(done)
+
+
+@app.command()
+def follow(names: Names = None, as_json: Json = False) -> None:
+    """Note changes of masters in Postgres by triggers on them; without these, every batch reads such a master whole."""
+    from etl.masters import maintenance
+
+    masters = _declared(names)
+    done: list[dict[str, str]] = []
+    with Console(stderr=as_json) as console, source_database(configuration.load()) as dsn:
+        for master in masters:
+            done.append({"master": master.name, "done": maintenance.follow(dsn, master)})
+            console.say(done[-1]["done"])
     if as_json:
         print_json(done)
 

@@ -127,7 +127,7 @@ def new(
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     try:
-        load(target, own.var)
+        drafted = load(target, own.var)
     except BaseException:
         target.unlink()
         raise
@@ -135,6 +135,9 @@ def new(
         print_json({"pipeline": name, "file": str(target)})
         return
     typer.echo(f"{target} is written; read it, then run `frontstage pipeline check {target}`")
+    typer.echo(f"Its events are files that appear in {drafted.stream.source.landing}")
+    if any(master.store == "postgres" for master in drafted.masters):
+        typer.echo("`frontstage master follow` once, and batches read what has changed in its masters, not all of them")
 
 
 def _match(text: str) -> tuple[str, str, str]:

@@ -3,6 +3,7 @@
     publish               all rows of the source ─► a new base                    PublishResult
     refresh               what changed ─► an overlay; all rows when it must be    PublishResult
     compact_and_collect   overlays folded when due, old versions removed          CompactResult
+    follow                triggers that note changes, where they are wanted and missing
     prune                 change-log entries that no kept version needs           their number
     run                   one of these by its name, for a task of the DAG
 
@@ -29,7 +30,7 @@ from etl.masters.pages.errors import NothingPublished, VersionGone
 from etl.masters.pages.manifest import Manifest
 from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
-from etl.masters.postgres.source import prune_change_log
+from etl.masters.postgres.source import keep_change_log, prune_change_log
 from etl.masters.source import Position
 from etl.masters.wiring import source_of
 from etl.model import Progress
@@ -172,6 +173,16 @@ def compact_and_collect(settings: Settings, master: Master, now: datetime, *, fo
     removed = store.collect(now, pins_for=PINS_FOR)
     folded = len(before.overlays) if after.base != before.base else 0
     return CompactResult(master.name, after.version, folded, removed.versions, removed.bytes)
+
+
+def follow(dsn: str, master: Master) -> str:
+    """Have the changes of a master noted where it is kept, so that batches read those alone. Says what was done."""
+    if master.store == "delta":
+        return f"{master.name}: a Delta table is followed by its own log"
+    if master.follow == "updated_at":
+        return f"{master.name}: {master.table} is followed by its column {master.version}"
+    new = keep_change_log(dsn, master.table, master.key_columns)
+    return f"{master.name}: changes of {master.table} are noted by triggers {'from now on' if new else 'already'}"
 
 
 def prune(settings: Settings, dsn: str, master: Master, now: datetime) -> int:

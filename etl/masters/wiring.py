@@ -28,7 +28,8 @@ def source_of(settings: Settings, dsn: str, master: Master) -> MasterSource:
     """Where a master's pages are published from."""
     if master.store == "delta":
         return DeltaMaster(delta_path(settings, master), list(master.key_columns))
-    return PostgresMaster(dsn, master.table, list(master.key_columns), follow=master.follow)
+    dated_by = master.version or "updated_at"
+    return PostgresMaster(dsn, master.table, list(master.key_columns), follow=master.follow, dated_by=dated_by)
 
 
 def delta_path(settings: Settings, master: Master) -> Path:

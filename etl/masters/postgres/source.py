@@ -6,8 +6,8 @@
 
 The position is the snapshot itself (`xmin:xmax:running`), not a number: transactions commit in another order than they
 draw numbers. Whatever a snapshot did not show, because it was still running or had not begun, the next one reads,
-once. Where triggers are not allowed, `updated_at` is followed instead, with an overlap; deletions then wait for the
-next publishing.
+once. Where triggers are not allowed, the column that dates rows is followed instead, with an overlap; deletions then
+wait for the next publishing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, Literal
 import adbc_driver_manager
 import pyarrow as pa
 import pyarrow.compute as pc
+from psycopg2 import errors
 
 from etl.adapters import postgres
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable
@@ -34,7 +35,6 @@ Follow = Literal["change_log", "updated_at"]
 
 _READ = "set transaction isolation level repeatable read read only"
 _PRESENT = "__present"
-_UPDATED_AT = "updated_at"
 _REWRITTEN = "it was truncated or changed in bulk"
 
 
@@ -49,10 +49,11 @@ class PostgresMaster:
         columns: Sequence[str] | None = None,
         *,
         follow: Follow = "change_log",
+        dated_by: str = "updated_at",
         overlap: timedelta = timedelta(minutes=10),
     ) -> None:
         self._dsn, self._table, self._key, self._columns = dsn, table, tuple(key), columns
-        self._follow, self._overlap = follow, overlap
+        self._follow, self._dated_by, self._overlap = follow, dated_by, overlap
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -112,7 +113,7 @@ class PostgresMaster:
         start = datetime.fromisoformat(since["quiet_since"]) - self._overlap
         text = (
             f"select {_selected(columns)} from {_quoted(self._table)} "  # noqa: S608
-            f"where {_quoted(_UPDATED_AT)} >= $1::timestamptz"
+            f"where {_quoted(self._dated_by)} >= $1::timestamptz"
         )
         rows = self._rows(ask(text, (start.isoformat(),)))
         return Changes(rows, self._keys_of(rows.slice(0, 0)), now)
@@ -146,7 +147,7 @@ class PostgresMaster:
             if since.get(part) != now[part]:
                 raise RepublishNeeded(self._table, reason)
         if self._follow == "change_log" and not now["feed"]:
-            raise RepublishNeeded(self._table, "its change log is not fed; call master.keep_change_log for it")
+            raise RepublishNeeded(self._table, "its change log is not fed; `frontstage master follow` sees to that")
 
     def _described(self, ask: Ask) -> dict[str, _Column]:
         """Every column that is published."""
@@ -231,6 +232,25 @@ Ask = Callable[..., Any]
 """A statement and its values → a reader of Arrow batches."""
 
 _REMEDY = "create it, grant SELECT on it, or correct its name in the pipeline's file"
+_OR_BY = 'grant TRIGGER on it, or write follow = "updated_at" in the pipeline\'s file'
+
+
+def keep_change_log(dsn: str, table: str, key: Sequence[str]) -> bool:
+    """Have the changes of a table noted from now on, by triggers on it; False when they are already."""
+    with postgres.connect(dsn) as connection, connection.cursor() as cursor:
+        cursor.execute(postgres.statement("master_log_feed").replace("$1", "%s"), (table, table))
+        if cursor.fetchone() != ("",):
+            return False
+        try:
+            cursor.execute("select master.keep_change_log(%s::regclass, variadic %s)", (table, list(key)))
+        except (errors.InsufficientPrivilege, errors.WrongObjectType, errors.FeatureNotSupported) as error:
+            raise MissingPart(
+                f"changes of master table {table} cannot be noted ({_first_line(error)})", _OR_BY
+            ) from None
+        except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
+            raise MissingPart(f"master table {table} cannot be followed ({_first_line(error)})", _REMEDY) from None
+        connection.commit()
+        return True
 
 
 def prune_change_log(dsn: str, table: str, position: Position) -> int:

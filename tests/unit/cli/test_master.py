@@ -201,3 +201,12 @@ def test_explain_shows_what_the_newest_batches_really_used(dsn: str) -> None:
     assert plain["batches"] == [{"batch": "1", "joins": {"customer": engine}}]
     assert plain["masters"][0]["prices_s"].keys() == {"inlj", "hybridjoin", "meshjoin"}
     assert plain["masters"][0]["memory"]["front_bytes"] == int(plain["budget_bytes"] * 0.75) // 2
+
+
+def test_follow_notes_changes_from_now_on_and_says_so(home: Path, dsn: str) -> None:
+    assert printed("master", "follow").count("are noted by triggers already") == 2
+    with postgres.connect(dsn) as connection, connection.cursor() as cursor:
+        cursor.execute("drop trigger log_delete on master.customers")
+        connection.commit()
+    assert "changes of master.customers are noted by triggers from now on" in printed("master", "follow", "customer")
+    assert printed("master", "follow").count("already") == 2

@@ -13,12 +13,16 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters import postgres
+from etl.contract.model import Master
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable
 from etl.masters.pages.errors import ColumnMismatch, RepublishNeeded
 from etl.masters.pages.manifest import Manifest
 from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
-from etl.masters.postgres.source import PostgresMaster, prune_change_log
+from etl.masters.postgres.source import PostgresMaster, keep_change_log, prune_change_log
+from etl.masters.wiring import source_of
+from etl.settings import load
+from etl.stack.postgres import embedded_postgres
 
 pytestmark = pytest.mark.slow
 
@@ -248,8 +252,30 @@ def test_a_table_without_a_log_can_be_published_but_not_followed(dsn: str, tmp_p
     run(dsn, "create table master.plain (id bigint primary key)")
     source, store = PostgresMaster(dsn, "master.plain", ["id"]), PageStore(tmp_path / "plain")
     Publisher(store).publish_from(source)
-    with pytest.raises(RepublishNeeded, match="its change log is not fed; call"):
+    with pytest.raises(RepublishNeeded, match="its change log is not fed; `frontstage master follow`"):
         refresh(store, source)
+    assert keep_change_log(dsn, "master.plain", ["id"])
+    assert not keep_change_log(dsn, "master.plain", ["id"])
+    Publisher(store).publish_from(source)
+    run(dsn, "insert into master.plain values (1)")
+    assert refresh(store, source).rows == 1
+
+
+def test_what_cannot_be_followed_by_triggers_is_told(dsn: str) -> None:
+    run(dsn, "create view master.some as select customer_id from master.customers")
+    for table in ("master.some", "master.nowhere"):
+        with pytest.raises(MissingPart, match=f"master table {table} cannot|changes of master table {table} cannot"):
+            keep_change_log(dsn, table, ["customer_id"])
+
+
+def test_an_application_without_rights_in_the_log_can_change_a_table_that_is_followed(
+    dsn: str, source: PostgresMaster, store: PageStore
+) -> None:
+    run(dsn, "drop role if exists shop; create role shop; grant usage on schema master to shop")
+    run(dsn, "grant select, update on master.customers to shop")
+    run(dsn, "set role shop; update master.customers set name = 'by the shop' where customer_id = 7")
+    assert refresh(store, source).overlays[-1].rows == 1
+    run(dsn, "drop owned by shop; drop role shop")
 
 
 def test_positions_of_another_server_or_of_the_future_are_refused(source: PostgresMaster, store: PageStore) -> None:
@@ -292,6 +318,19 @@ def test_following_updated_at_sees_late_commits_but_no_deletions(dsn: str, tmp_p
     run(dsn, "delete from master.customers where customer_id = 2")
     refresh(store, source)
     assert names(store, 1, 2) == {1: "late", 2: "customer 2"}
+
+
+def test_the_column_that_dates_rows_is_the_one_that_the_pipeline_names(dsn: str, tmp_path: Path) -> None:
+    run(dsn, "alter table master.customers rename updated_at to changed_at")
+    on = (("customer", "customer_id"),)
+    master = Master(
+        "customer", "postgres", "master.customers", on, ("name",), version="changed_at", follow="updated_at"
+    )
+    source, store = source_of(load(home=tmp_path), dsn, master), PageStore(tmp_path / "customers")
+    Publisher(store).publish_from(source)
+    run(dsn, "update master.customers set name = 'new', changed_at = now() where customer_id = 1")
+    refresh(store, source)
+    assert names(store, 1) == {1: "new"}
 
 
 def open_snapshot(source: PostgresMaster) -> None:
