@@ -219,9 +219,7 @@ def _check_topic(path: TomlPath, table: SourceTable) -> None:
 def _check_landing(path: TomlPath, landing: str) -> None:
     parts = PurePosixPath(landing)
     if parts.is_absolute() or ".." in parts.parts or "\\" in landing or "\0" in landing or not parts.parts:
-        raise Refusal(
-            path, f"landing is {landing!r}, but must be a folder within the home folder, such as 'landing/visits'"
-        )
+        raise Refusal(path, f"landing is {landing!r}, but must be a folder within `var`, such as 'landing/visits'")
 
 
 def _master(path: TomlPath, name: str, table: MasterTable) -> Master:

@@ -6,7 +6,8 @@
 The driver reads the whole catalogue of types before it can connect, which took most of the time of a batch without new
 master rows. What is kept holds no connection: none that dies between batches, holds up a `drop database`, or is shared
 with a forked process. It is replaced when a type comes, goes or changes, or another server answers, and closed when
-the last reading on it ends: the driver gives nothing back by itself. A few servers' are kept, those used last.
+the last reading on it ends: the driver gives nothing back by itself. A few servers' are kept, those used last. See
+ADR 113.
 """
 
 from __future__ import annotations
