@@ -22,7 +22,6 @@ from etl.masters.pages.store import PageStore
 from etl.masters.postgres.source import PostgresMaster, keep_change_log, prune_change_log
 from etl.masters.wiring import source_of
 from etl.settings import load
-from etl.stack.postgres import embedded_postgres
 
 pytestmark = pytest.mark.slow
 
