@@ -34,7 +34,10 @@ class Theirs:
     spark_log: Path
 
     def command(self, *words: str) -> str:
-        done = subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=300)
+        """What a command of theirs prints. It runs in their home: Python would find our checkout in its own folder."""
+        done = subprocess.run(
+            words, env=self.env, cwd=self.env["AIRFLOW_HOME"], capture_output=True, text=True, timeout=300
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
