@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette._utils import get_route_path
 
 from etl.page.security import HEADERS
 from etl.report import figures
 from etl.report.correlations.page import size
 
+_COMMAND = re.compile("`([^`]+)`")
 STATES: dict[str, tuple[str, str]] = {
     "reading": ("Reading", "calm"),
     "decided": ("Decided", "calm"),
@@ -64,6 +67,22 @@ def age(since: datetime | None, now: datetime) -> str:
     return figures.NOTHING if since is None else figures.duration(max(0.0, (now - since).total_seconds()))
 
 
+def value(given: object) -> str:
+    """A value of a row as text: NULL is not the word None."""
+    return "NULL" if given is None else str(given)
+
+
+def sentence(text: str) -> str:
+    """A text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def prose(text: str) -> Markup:
+    """A text of ours in which commands stand between `…`; whatever is foreign in it is escaped."""
+    safe = str(escape(figures.visible(sentence(text))))
+    return Markup(_COMMAND.sub(r"<code>\1</code>", safe))  # noqa: S704 - escaped before
+
+
 @cache
 def _environment() -> Environment:
     made = Environment(
@@ -80,11 +99,16 @@ def _environment() -> Environment:
         "rate": rate,
         "percent": figures.percent,
         "duration": figures.duration,
+        "span": figures.span,
+        "counted": figures.counted,
+        "value": value,
         "moment": figures.moment,
         "visible": figures.visible,
         "words": figures.words,
         "size": size,
         "state": state,
+        "sentence": sentence,
+        "prose": prose,
     }
     made.globals |= {"age": age}
     return made

@@ -55,6 +55,23 @@ def duration(seconds: float | None) -> str:
     return f"{sign}{whole // 86_400}{_NBSP}d{_NBSP}{whole % 86_400 // 3600}{_NBSP}h"
 
 
+def span(seconds: float) -> str:
+    """A declared length of time, exactly and without what is zero: `30 s`, `15 min`, `1 h 30 min`."""
+    whole, parts = round(seconds), []
+    if not whole or abs(seconds - whole) >= 0.001:
+        return duration(seconds)
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        if whole >= size:
+            parts.append(f"{whole // size}{_NBSP}{unit}")
+            whole %= size
+    return " ".join(parts)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """`1 batch`, `1,200 batches`."""
+    return f"{number(count)} {one if count == 1 else many}"
+
+
 def moment(at: datetime) -> str:
     """`16 Nov 2026, 10:00:12 UTC`. The models hold UTC only."""
     return f"{at.day} {at:%b %Y, %H:%M:%S} UTC"

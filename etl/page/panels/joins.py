@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from etl.contract.correlation import Correlation
+from etl.contract.sites import SiteCorrelation, SiteWindow
 from etl.page.panels.panel import Column, Panel, Table
 from etl.page.queries.correlations import CorrelationDetail
 from etl.report import figures
@@ -12,11 +15,20 @@ from etl.report.correlations.page import size
 def declaration(one: CorrelationDetail) -> Panel | None:
     """The SQL and the window."""
     declared = one.declared
-    if not isinstance(declared, Correlation):
+    if not isinstance(declared, Correlation | SiteCorrelation):
         return None
-    within = "its full history" if declared.within is None else figures.duration(declared.within.total_seconds())
-    late = figures.duration(declared.lateness.total_seconds())
-    return Panel("Query", f"Tuples meet within {within}; a tuple may be late by {late}.", code=declared.sql.strip())
+    within = "its full history" if declared.within is None else figures.span(declared.within.total_seconds())
+    late = figures.span(declared.lateness.total_seconds())
+    apart = [_window(*each) for each in declared.windows] if isinstance(declared, SiteCorrelation) else []
+    intro = f"Tuples meet within {'; '.join([within, *apart])}; a tuple may be late by {late}."
+    return Panel("Query", intro, code=declared.sql.strip())
+
+
+def _window(alias: str, window: SiteWindow) -> str:
+    """The window of one stream, where it has its own."""
+    if isinstance(window, int):
+        return f"of {alias} the last {figures.counted(window, 'tuple', 'tuples')}"
+    return f"of {alias} within {figures.span(window.total_seconds())}"
 
 
 def streams(one: CorrelationDetail) -> Panel | None:
@@ -31,12 +43,17 @@ def streams(one: CorrelationDetail) -> Panel | None:
             [
                 alias, figures.number(count), figures.number(raw.get("selected", {}).get(alias, 0)),
                 figures.number(raw.get("late", {}).get(alias, 0)),
-                raw.get("watermarks", {}).get(alias) or "none yet",
+                _moment(raw.get("watermarks", {}).get(alias)),
             ]
             for alias, count in raw.get("tuples", {}).items()
         ],
     )  # fmt: skip
     return Panel("Streams", "Late tuples came after their stream's watermark; they are in the late table.", (table,))
+
+
+def _moment(written: str | None) -> str:
+    """How far event time has come."""
+    return "none yet" if not written else figures.moment(datetime.fromisoformat(written).astimezone(UTC))
 
 
 def routing(one: CorrelationDetail) -> Panel | None:

@@ -29,6 +29,14 @@ def test_a_duration_has_at_most_two_parts(seconds: float | None, written: str) -
 
 
 @pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(30, "30 s"), (900, "15 min"), (5400, "1 h 30 min"), (7 * 86_400, "7 d"), (0.5, "500 ms"), (1.5, "1.5 s")],
+)
+def test_a_declared_length_of_time_is_exact_and_without_what_is_zero(seconds: float, written: str) -> None:
+    assert figures.span(seconds).replace("\u00a0", " ") == written
+
+
+@pytest.mark.parametrize(
     ("ratio", "written"),
     [(None, "–"), (0, "0 %"), (1, "100 %"), (0.931, "93.1 %"), (0.000001, "< 0.1 %"), (0.999999, "99.9 %")],
 )
