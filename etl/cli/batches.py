@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +18,8 @@ from etl.errors import TerminalError
 from etl.settings import Settings
 
 if TYPE_CHECKING:
-    from etl.adapters.ledger import Ledger
     from etl.contract.model import Pipeline
+    from etl.page.queries.overview import PipelineNow
 
 Name = Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="A pipeline; may be left out if there is one.")]
 
@@ -56,44 +57,58 @@ def run(
 
 
 def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, help="Batches to list.")] = 10) -> None:
-    """Show what runs, where every event is, and the latest batches of every pipeline."""
-    from etl.adapters import ledger
+    """Show what runs, how every pipeline stands, where every event is, and the latest batches."""
+    from etl.adapters import ledger, postgres
+    from etl.page.queries.overview import overview
     from etl.stack.state import state
 
     own = configuration.load()
-    running = state(own)
-    found: dict[str, Any] = {}
+    running, batches_of = state(own), {}
     with existing_database(own) as dsn:
-        for one in declared(own):
+        with postgres.connect(dsn) as connection:
+            found = overview(connection, declared(own), datetime.now(UTC))
+        for one in found:
             with ledger.reading(dsn, one.name) as book:
-                found[one.name] = (_totals(book), book.history(batches))
+                batches_of[one.name] = book.history(batches)
     if as_json:
         told = {
-            name: {"totals": totals, "batches": [_batch_json(record) for record in records]}
-            for name, (totals, records) in found.items()
+            one.name: {**one.as_json(), "batches": [_batch_json(record) for record in batches_of[one.name]]}
+            for one in found
         }
         typer.echo(json.dumps({"services": running.services, "pipelines": told}, indent=2))
         return
     console = Console()
     console.table("Services", ["service", "state"], sorted(running.services.items()) or [("none", "not running")])
-    for name, (totals, records) in found.items():
-        if totals:
-            _show(console, name, totals, records)
-        else:
-            console.say(f"{name}: has not run yet")
+    for one in found:
+        typer.echo("\n".join(map(printable, _standing(one))))
+        if one.totals:
+            _show(console, one.name, one.totals, batches_of[one.name])
 
 
-def _totals(book: Ledger) -> dict[str, int]:
-    """Where every event is, and how many refused lines nobody has decided about."""
-    from etl.adapters.verdicts import Verdicts
+def _standing(one: PipelineNow) -> Iterator[str]:
+    """How a pipeline stands, as the page says it: one line, and a few more once it has run."""
+    from etl.report.figures import duration, percent, span
 
-    totals = book.totals()
-    if totals:
-        totals["quarantine_open"] = totals["quarantine"] - sum(Verdicts(book).counts().values())
-    return totals
+    yield f"{one.name}: {one.standing[1]}"
+    if one.stuck is not None:
+        yield f"  → {one.stuck.remedy}"
+    if one.last is None:
+        return
+    yield (
+        f"  freshness {duration(one.last.fresh_p50_s)}, p95 {duration(one.last.fresh_p95_s)}, "
+        f"deadline {span(one.deadline.total_seconds())}"
+    )
+    yield f"  {one.rate_per_s:,.2g} events per second over ten minutes; hit ratio {percent(one.last.hit_ratio)}"
+    if one.audit is not None:
+        failed = ", ".join(one.failed_expectations)
+        yield f"  audit of batch {one.last.batch}: {'passed' if one.audit['success'] else f'failed ({failed})'}"
+    for join in one.tactics:
+        yield f"  {join.master}: {', '.join(join.tactics) or 'not joined'}; {join.why}"
+    for heap in one.backlog:
+        yield f"  {heap.events:,} wait {heap.why}, since {heap.since:%Y-%m-%d %H:%M} UTC"
 
 
-def _show(console: Console, name: str, totals: dict[str, int], records: list[Any]) -> None:
+def _show(console: Console, name: str, totals: Mapping[str, int], records: list[Any]) -> None:
     shown = ("lines", "fact", "quarantine", "quarantine_open", "duplicates", "backlog_open")
     console.table(f"{name}: every event is in one place", list(shown), [[totals[one] for one in shown]])
     columns = ["batch", "state", "lines", "accepted", "quarantined", "duplicates", "waiting", "seconds"]

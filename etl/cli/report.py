@@ -1,4 +1,4 @@
-"""`frontstage report …`: a batch's run report, what is unusual in it, and the daily digest.
+"""`frontstage report …`: a batch's run report, a day or month of batches, what is unusual, and the daily digest.
 
 `frontstage report NAME --batch 12` means `frontstage report show NAME --batch 12`.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import getpass
 import json
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -15,9 +17,17 @@ from typer.core import TyperGroup
 
 from etl import settings as configuration
 from etl.cli.batches import Name, chosen, declared
+from etl.cli.console import Console
 from etl.cli.database import existing_database
-from etl.cli.options import Json
+from etl.cli.options import Json, print_json
 from etl.errors import TerminalError
+
+
+class Span(StrEnum):
+    """How far back a history goes."""
+
+    day = "24h"
+    month = "30d"
 
 
 class ShowByDefault(TyperGroup):
@@ -52,6 +62,38 @@ def show(
         typer.echo(f"unusual    {one.check}: {one.sentence}{f' ({one.acknowledged})' if one.acknowledged else ''}")
     typer.echo(f"page       {folder / found.batch / 'index.html'}")
     typer.echo(f"data docs  {own.data_docs / 'index.html'}")
+
+
+@app.command()
+def history(
+    pipeline: Name = None,
+    span: Annotated[Span, typer.Option(help="24h in steps of 15 minutes, or 30d in steps of 8 hours.")] = Span.day,
+    as_json: Json = False,
+) -> None:
+    """List what was loaded in the last day or month, step by step, as the page's History draws it."""
+    from etl.adapters import postgres
+    from etl.page.queries.history import history as loaded
+    from etl.page.queries.overview import backlog_open
+    from etl.report.figures import counted, duration, percent
+
+    own = configuration.load()
+    name = chosen(own, pipeline)
+    with existing_database(own) as dsn, postgres.connect(dsn) as connection:
+        found = loaded(connection, name, span.value, datetime.now(UTC), backlog_open(connection, name))
+    points = [point for point in found.points if point.batches]
+    if as_json:
+        rows = [{**asdict(point), "at": point.at.isoformat()} for point in points]
+        print_json({"pipeline": name, "span": span.value, "step_s": found.step.total_seconds(), "points": rows})
+        return
+    columns = ["from (UTC)", "batches", "lines", "accepted", "refused", "waiting", "hits", "p95"]
+    shown = [
+        [
+            f"{at.at:%d %b %H:%M}", at.batches, at.lines, at.accepted, at.quarantined, at.backlog_open or 0,
+            percent(at.hit_ratio), duration(at.fresh_p95_s),
+        ]
+        for at in points
+    ]  # fmt: skip
+    Console().table(f"{name}: {counted(found.batches, 'batch', 'batches')} in the last {span.value}", columns, shown)
 
 
 @app.command()

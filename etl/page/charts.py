@@ -20,7 +20,7 @@ from etl.report import figures
 WIDTH, HEIGHT = 480.0, 200.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 8.0, 8.0, 24.0
 _TICKS = 4
-_TIMES = 5
+_TIMES = 8
 Value = float | None
 
 
@@ -112,6 +112,23 @@ def lines(
     return _chart(title, about, times, series, scale, drawn, write)
 
 
+def sparkline(hours: Sequence[int]) -> Markup:
+    """A column for every one of the last hours: when something was loaded, and how much."""
+    highest, wide = max(hours, default=0), 240.0 / max(1, len(hours))
+    drawn = []
+    for number, count in enumerate(hours):
+        tall = max(1.5, 26.0 * count / highest) if count else 1.0
+        kind = "accepted" if count else "none"
+        box = f'x="{number * wide:.1f}" y="{28 - tall:.1f}" width="{wide - 2:.1f}" height="{tall:.1f}"'
+        drawn.append(f'<rect class="c-{kind} mark" {box}/>')
+    busiest = f"; {figures.number(highest)} in the busiest" if highest else ""
+    label = f"{figures.number(sum(hours))} events were loaded in the last {len(hours)} hours{busiest}"
+    head = (
+        f'<svg viewBox="0 0 240 28" preserveAspectRatio="none" role="img" aria-label="{label}"><title>{label}</title>'
+    )
+    return Markup("".join([head, *drawn, "</svg>"]))  # noqa: S704 - numbers and words of ours
+
+
 def _chart(
     title: str,
     about: str,
@@ -140,16 +157,22 @@ def _value_axis(scale: _Scale, write: Callable[[float], str]) -> list[str]:
 
 
 def _time_axis(times: Sequence[datetime], scale: _Scale) -> list[str]:
-    short = times[-1] - times[0] <= timedelta(days=1)
-    form = "%H:%M" if short else "%d %b"
+    form = "%H:%M" if times[-1] - times[0] <= timedelta(days=1) else "%d %b"
     found = []
-    for tick in range(_TIMES):
-        step = round(tick * (len(times) - 1) / (_TIMES - 1))
-        anchor = "start" if tick == 0 else "end" if tick == _TIMES - 1 else "middle"
-        found.append(
-            f'<text x="{scale.x(step + 0.5):.1f}" y="{HEIGHT - 6}" text-anchor="{anchor}">{times[step]:{form}}</text>'
-        )
+    for step in _round_times(times) or [0, len(times) - 1]:
+        x = scale.x(step)
+        anchor = "start" if x < _LEFT + 20 else "end" if x > WIDTH - _RIGHT - 20 else "middle"
+        found.append(f'<text x="{x:.1f}" y="{HEIGHT - 6}" text-anchor="{anchor}">{times[step]:{form}}</text>')
     return found
+
+
+def _round_times(times: Sequence[datetime]) -> list[int]:
+    """Steps that begin at round times, as few as are read at a glance: every six hours, every five days."""
+    for round_s in (900, 3600, 3 * 3600, 6 * 3600, 86_400, 5 * 86_400, 30 * 86_400):
+        found = [step for step, at in enumerate(times) if at.timestamp() % round_s == 0]
+        if len(found) <= _TIMES:
+            return found if len(found) > 1 else []
+    return []
 
 
 def _hover(at: datetime, series: Sequence[Series], step: int, write: Callable[[float], str]) -> str:

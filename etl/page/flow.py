@@ -62,8 +62,8 @@ def drawing(batch: int, counts: BatchCounts) -> Markup:
 def _edge(one: Edge) -> str:
     left, top, width, height = _MIDDLE
     middle = top + height / 2 + (one.y - HEIGHT / 2) * 0.25
-    box = 0 if one.incoming else WIDTH - _NODE[0]
-    first, last = (_NODE[0], left) if one.incoming else (left + width, box)
+    box = 1 if one.incoming else WIDTH - _NODE[0] - 1  # the line around it needs room
+    first, last = (_NODE[0] + 1, left) if one.incoming else (left + width, box)
     start, end = (one.y, middle) if one.incoming else (middle, one.y)
     thick = 1.5 if not one.events else 2 + 2.5 * math.log10(one.events + 1)
     bend = (first + last) / 2

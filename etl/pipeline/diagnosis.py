@@ -47,8 +47,8 @@ class Facts:
     backlog: tuple[BacklogFile, ...] = ()
 
 
-def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Facts:
-    """The facts about one pipeline, from its ledger and its landing folder."""
+def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, with_backlog: bool = True) -> Facts:
+    """The facts about one pipeline, from its ledger and its landing folder; those of a large backlog cost something."""
     files = landing.scan(folder, pipeline.stream.source.format)
     consumed = book.consumed([file.name for file in files]) if files else {}
     unread = [file for file in files if file.name not in consumed or consumed[file.name].end < file.size]
@@ -61,7 +61,7 @@ def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Fac
         is_written=book.is_written(),
         unread_files=len(unread),
         unread_since=None if oldest is None else datetime.fromtimestamp(oldest / 1e9, UTC),
-        backlog=book.backlog_files(),
+        backlog=book.backlog_files() if with_backlog else (),
     )
 
 
@@ -71,6 +71,14 @@ def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     if not found:
         found = [Diagnosis(facts.pipeline.name, "well", _well(facts))]
     return tuple(sorted(found, key=lambda one: ("stuck", "warning", "well").index(one.state)))
+
+
+def stuck(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Diagnosis | None:
+    """Why nothing is loaded although something should be; None when the pipeline moves. Makes no folder."""
+    if not folder.is_dir():
+        return None
+    gravest = diagnose(gather(pipeline, folder, book, now, with_backlog=False))[0]
+    return gravest if gravest.state == "stuck" else None
 
 
 def _well(facts: Facts) -> str:

@@ -113,6 +113,7 @@ def history_of(span: str) -> dict[str, Any]:
         ("page_latest", {"pipelines": PIPELINES}),
         ("page_open", {"pipelines": PIPELINES}),
         ("page_rates", {"pipelines": PIPELINES, "since": NOW - timedelta(minutes=10)}),
+        ("page_hours", {"pipelines": PIPELINES, "first": NOW - timedelta(hours=24)}),
         ("page_batches", {"pipeline": "orders", "before": 2**62, "limit": 50}),
         ("page_batches", {"pipeline": "orders", "before": 50_000, "limit": 50}),
         ("page_history", history_of("24h")),
@@ -127,7 +128,7 @@ def test_no_statement_reads_all_batches(
 ) -> None:
     plan = plans(module_database, statement, **values)
     assert "Seq Scan on batch" not in plan, plan
-    if statement in ("page_history", "page_rates"):
+    if statement in ("page_history", "page_rates", "page_hours"):
         assert "Index Only Scan using batch_history" in plan, plan
 
 

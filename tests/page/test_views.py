@@ -68,6 +68,9 @@ def test_the_numbers_are_those_of_the_ledger(desk: Desk) -> None:
     assert found["totals"] == {**totals, "quarantine_open": 2}
     assert found["last_batch"] == 3
     assert found["backlog"][0]["cause"] == "master"
+    assert found["audit"] == {"success": True, "failed": []}
+    assert {one["master"] for one in found["joins"]} == {"customer", "product"}
+    assert sum(found["lines_by_hour"]) == totals["lines"]
 
 
 def test_a_batch_shows_its_flow_with_a_count_on_every_edge(desk: Desk) -> None:
@@ -169,4 +172,8 @@ def test_an_installation_without_a_single_batch_has_a_page(database: str, tmp_pa
     client = Client(create_app(own, lambda: database, desk.access), "admin")
     for address in ("/", "/p/orders", "/p/orders/history", "/p/orders/batches", "/p/orders/quarantine", "/c/"):
         assert client.get(address).status_code == 200, address
-    assert "has not run yet" in client.get("/").text
+    text = client.get("/").text
+    assert "nothing has landed yet" in text
+    assert re.findall(r'data-answer="(\w+)">([^<]+)<', text) == [
+        ("fresh", "not yet"), ("complete", "not yet"), ("correct", "not yet"),
+    ]  # fmt: skip

@@ -17,7 +17,14 @@ from tests.support.site import STRICT, Site, order
 @pytest.mark.usefixtures("told")
 def test_status_shows_where_every_event_is_and_the_batches_of_every_pipeline() -> None:
     found = json.loads(invoke("status", "--json").stdout)["pipelines"]
-    assert found["trips"] == {"totals": {}, "batches": []}
+    assert (found["trips"]["standing"], found["trips"]["totals"], found["trips"]["batches"]) == (
+        "has not run yet",
+        {},
+        [],
+    )
+    assert found["orders"]["audit"]["success"]
+    assert found["orders"]["freshness_p95_s"] is not None
+    assert [heap["cause"] for heap in found["orders"]["backlog"]] == ["master"]
     totals = found["orders"]["totals"]
     assert (totals["lines"], totals["fact"], totals["quarantine"], totals["duplicates"]) == (4, 1, 1, 1)
     assert totals["quarantine_open"] == 1
@@ -70,6 +77,14 @@ def test_a_report_is_found_by_its_batch_or_as_the_newest_of_the_only_pipeline_th
     for words in (("report",), ("report", "orders", "--batch", "1")):
         assert "batch 1: loaded, 4 lines read; 1 events went into the warehouse" in invoke(*words).stdout
     assert json.loads(invoke("report", "--json").stdout)["totals"]["balanced"]
+
+
+@pytest.mark.usefixtures("told")
+def test_what_was_loaded_is_listed_step_by_step_as_the_page_draws_it() -> None:
+    found = json.loads(invoke("report", "history", "orders", "--span", "30d", "--json").stdout)
+    (point,) = found["points"]
+    assert (found["span"], point["lines"], point["accepted"], point["backlog_open"]) == ("30d", 4, 1, 1)
+    assert "orders: 1 batch in the last 24h" in invoke("report", "history").stdout
 
 
 @pytest.mark.usefixtures("told")

@@ -1,21 +1,24 @@
-"""How every pipeline stands now: fresh or late, complete or not, what waits and why, what is overloaded.
+"""How every pipeline stands now: fresh or late, complete or not, what waits and why, what is overloaded, what is stuck.
 
-Five statements for all pipelines together, each by an index.
+Six statements for all pipelines together, each by an index, and a look into the landing folder of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from etl.adapters import postgres
+from etl.adapters.ledger import Ledger
 from etl.contract.model import Pipeline
 from etl.page.queries.batches import BatchRow
 from etl.page.queries.reading import rows
+from etl.pipeline.diagnosis import Diagnosis, stuck
 
 RATE_SPAN = timedelta(minutes=10)
+HOURS = 24
 Tone = Literal["good", "calm", "warn", "bad"]
 _WAITS = {
     "master": "for a master row",
@@ -84,6 +87,12 @@ class PipelineNow:
     open: OpenBatch | None = None
     backlog: tuple[Waiting, ...] = ()
     rate_per_s: float = 0.0
+    stuck: Diagnosis | None = None
+    hours: tuple[int, ...] = ()  # lines loaded in each of the last hours, oldest first
+
+    @property
+    def has_run(self) -> bool:
+        return self.last is not None or self.open is not None
 
     @property
     def missing(self) -> int:
@@ -103,24 +112,58 @@ class PipelineNow:
     @property
     def standing(self) -> tuple[Tone, str]:
         """The first thing that is wrong, or that nothing is."""
-        if self.last is None and self.open is None:
-            return "calm", "has not run yet"
         if self.missing:
             return "bad", f"{abs(self.missing):,} events are not in exactly one place"
-        if self.open is not None and self.open.state == "held":
-            return "bad", f"batch {self.open.batch} is held by the audit"
+        if self.held:
+            return "bad", f"batch {self.held.batch} is held by the audit"
+        if self.stuck is not None:
+            return "bad", self.stuck.what
+        if not self.has_run:
+            return "calm", "has not run yet"
         if self.overloaded:
             return "warn", "overloaded: more arrives than one batch serves in time"
-        if self._late:
+        if self.late:
             return "warn", f"the newest batch was later than its deadline of {self.deadline.total_seconds():g} s"
         if self.totals.get("quarantine_open"):
             return "good", "fresh and complete; some refused lines wait for a decision"
         return "good", "fresh and complete"
 
     @property
-    def _late(self) -> bool:
+    def held(self) -> OpenBatch | None:
+        """The batch about which a person has to decide."""
+        return self.open if self.open is not None and self.open.state == "held" else None
+
+    @property
+    def late(self) -> bool:
         fresh = None if self.last is None else self.last.fresh_p95_s
         return fresh is not None and fresh > self.deadline.total_seconds()
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs: what the page and `frontstage status` tell."""
+        tone, sentence = self.standing
+        last, control = self.last, self.control or {}
+        return {
+            "tone": tone,
+            "standing": sentence,
+            "remedy": None if self.stuck is None else self.stuck.remedy,
+            "totals": dict(self.totals),
+            "rate_per_s": self.rate_per_s,
+            "lines_by_hour": list(self.hours),
+            "freshness_p50_s": None if last is None else last.fresh_p50_s,
+            "freshness_p95_s": None if last is None else last.fresh_p95_s,
+            "deadline_s": self.deadline.total_seconds(),
+            "hit_ratio": None if last is None else last.hit_ratio,
+            "overloaded": self.overloaded,
+            "waiting": control.get("waiting"),
+            "capacity": control.get("capacity"),
+            "backlog": [{**asdict(each), "since": each.since.isoformat()} for each in self.backlog],
+            "joins": [{**asdict(each), "tactics": dict(each.tactics), "why": each.why} for each in self.tactics],
+            "audit": None
+            if self.audit is None
+            else {"success": self.audit["success"], "failed": self.failed_expectations},
+            "last_batch": None if last is None else last.batch,
+            "open_batch": None if self.open is None else {"batch": self.open.batch, "state": self.open.state},
+        }
 
 
 def overview(connection: postgres.Connection, pipelines: Sequence[Pipeline], now: datetime) -> list[PipelineNow]:
@@ -131,6 +174,7 @@ def overview(connection: postgres.Connection, pipelines: Sequence[Pipeline], now
     begun = {row.pop("pipeline"): OpenBatch(**row) for row in rows(connection, "page_open", pipelines=names)}
     since = now - RATE_SPAN
     rates = {row["pipeline"]: row["lines"] for row in rows(connection, "page_rates", pipelines=names, since=since)}
+    loaded = _by_hour(connection, names, now)
     waiting: dict[str, list[Waiting]] = {}
     for row in rows(connection, "page_backlog", pipelines=names):
         waiting.setdefault(row["pipeline"], []).append(Waiting(row["cause"], int(row["waiting"]), row["since"]))
@@ -142,10 +186,26 @@ def overview(connection: postgres.Connection, pipelines: Sequence[Pipeline], now
             open=begun.get(one.name),
             backlog=tuple(waiting.get(one.name, ())),
             rate_per_s=float(rates.get(one.name, 0)) / RATE_SPAN.total_seconds(),
+            stuck=stuck(one, one.stream.source.landing, Ledger(connection, one.name), now),
+            hours=loaded.get(one.name, (0,) * HOURS),
             **_newest(latest.get(one.name)),
         )
         for one in pipelines
     ]
+
+
+def backlog_open(connection: postgres.Connection, pipeline: str) -> int:
+    """Events of one pipeline that wait."""
+    return next((int(row["backlog_open"]) for row in rows(connection, "page_totals", pipelines=[pipeline])), 0)
+
+
+def _by_hour(connection: postgres.Connection, names: Sequence[str], now: datetime) -> dict[str, tuple[int, ...]]:
+    """Lines that were loaded in each of the last hours; the newest hour is the one that has begun."""
+    first = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
+    found: dict[str, list[int]] = {}
+    for row in rows(connection, "page_hours", pipelines=list(names), first=first):
+        found.setdefault(row["pipeline"], [0] * HOURS)[min(int(row["hour"]), HOURS - 1)] += int(row["lines"])
+    return {name: tuple(hours) for name, hours in found.items()}
 
 
 def _newest(row: dict[str, Any] | None) -> dict[str, Any]:

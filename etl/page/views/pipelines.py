@@ -16,7 +16,7 @@ from etl.page import flow
 from etl.page.actions import ACTIONS
 from etl.page.queries.batches import PAGE_SIZE, newest, of_run
 from etl.page.queries.history import SpanName, history
-from etl.page.queries.overview import overview
+from etl.page.queries.overview import backlog_open, overview
 from etl.page.rendering import page, root
 from etl.page.site import Guest, NotFound, Visitor
 from etl.page.views.trends import of_pipeline
@@ -39,10 +39,9 @@ def one_pipeline(request: Request, guest: Guest, pipeline: str) -> HTMLResponse:
 @router.get("/history")
 def pipeline_history(request: Request, guest: Guest, pipeline: str, span: SpanName = "24h") -> HTMLResponse:
     """A day or a month in charts and figures."""
-    declared, now = guest.pipeline(pipeline), datetime.now(UTC)
+    guest.pipeline(pipeline)
     with guest.site.ledger() as ledger:
-        (standing,) = overview(ledger, [declared], now)
-        found = history(ledger, pipeline, span, now, standing.totals.get("backlog_open", 0))
+        found = history(ledger, pipeline, span, datetime.now(UTC), backlog_open(ledger, pipeline))
     return page(request, "history.html.j2", name=pipeline, history=found, charts=of_pipeline(found), streams=False)
 
 

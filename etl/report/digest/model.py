@@ -7,6 +7,7 @@ from datetime import date
 from pydantic import BaseModel, ConfigDict, computed_field
 
 from etl.report.fields import Age, Moment, Rows, Text
+from etl.report.figures import counted
 from etl.report.model import JoinReport, Sample, Unusual
 
 TREND_DAYS = 14
@@ -83,7 +84,9 @@ class Digest(_Value):
         landed = sum(one.today.landed for one in self.pipelines)
         held = sum(len(one.held) for one in self.pipelines)
         open_warnings = sum(1 for one in self.pipelines for seen in one.unusual if seen.acknowledged is None)
-        parts = [f"{landed:,} events landed in {len(self.pipelines)} pipelines"]
+        parts = [
+            f"{counted(landed, 'event', 'events')} landed in {counted(len(self.pipelines), 'pipeline', 'pipelines')}"
+        ]
         if held:
             parts.append("1 batch is held" if held == 1 else f"{held} batches are held")
         if open_warnings:
