@@ -84,11 +84,11 @@ def _freshest(running: Sequence[PipelineNow]) -> str:
 def _counted(running: Sequence[PipelineNow]) -> str:
     lines = sum(one.totals.get("lines", 0) for one in running)
     waiting = sum(one.totals.get("backlog_open", 0) for one in running)
-    rest = f"; {waiting:,} wait in the backlog" if waiting else ""
+    rest = f"; {figures.counted(waiting, 'waits', 'wait')} in the backlog" if waiting else ""
     return f"each of {lines:,} events is in exactly one place{rest}"
 
 
 def _checked(running: Sequence[PipelineNow]) -> str:
     refused = sum(one.totals.get("quarantine_open", 0) for one in running)
-    rest = f"; {refused:,} refused lines wait for a decision" if refused else ""
+    rest = f"; {figures.counted(refused, 'refused line waits', 'refused lines wait')} for a decision" if refused else ""
     return f"the last audits passed{rest}"

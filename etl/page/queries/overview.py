@@ -16,6 +16,7 @@ from etl.contract.model import Pipeline
 from etl.page.queries.batches import BatchRow
 from etl.page.queries.reading import rows
 from etl.pipeline.diagnosis import Diagnosis, stuck
+from etl.report.figures import counted
 
 RATE_SPAN = timedelta(minutes=10)
 HOURS = 24
@@ -57,7 +58,12 @@ class Tactic:
         """What the join did, in words."""
         if not self.tuples:
             return "no event asked for this master"
-        read = [f"{self.pages:,} pages" * bool(self.pages), f"{self.lookups:,} keys" * bool(self.lookups)]
+        if self.front_hits >= self.tuples:
+            return f"the front stage answered every one of {counted(self.tuples, 'event', 'events')}"
+        read = [
+            counted(self.pages, "page", "pages") * bool(self.pages),
+            counted(self.lookups, "key", "keys") * bool(self.lookups),
+        ]
         rest = " and ".join(filter(None, read)) or "nothing"
         return f"the front stage answered {self.front_hits:,} of {self.tuples:,} events; read for the others: {rest}"
 
