@@ -135,6 +135,7 @@ lock: setup ## Resolve requirements/*.in into the lock files (UPGRADE=1 takes th
 	cd requirements && $(compile) bootstrap.in -o bootstrap.lock
 	cd requirements && $(compile) -c bootstrap.lock runtime.in -o runtime.lock
 	cd requirements && $(compile) -c bootstrap.lock -c runtime.lock dev.in -o dev.lock
+	@$(python) bin/pythons.py
 
 .PHONY: vendored
 vendored: setup ## Fetch the scripts and styles of others that requirements/vendored.toml names, from npm

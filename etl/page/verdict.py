@@ -1,6 +1,6 @@
 """Is the warehouse fresh, complete and correct? One answer to each, and if it is no, which pipeline and why.
 
-    PipelineNow … ──▶ verdict ──▶ Answer("Fresh", "no", ("orders", "2 files lie unread for 5 minutes"))
+    PipelineNow … ──▶ verdict ──▶ Answer("Fresh", "no", ("a pipeline", "2 files lie unread for 5 minutes"))
 
 A pipeline that has never run answers nothing; it is late only once something waits for it.
 """

@@ -18,7 +18,8 @@ from etl.stack.environment import project_environment
 from etl.stack.processes import Service, ServiceFailed, run_to_end
 from etl.stack.state import state
 
-PYTHON = (3, 11)
+PYTHONS = ((3, 11), (3, 12))
+"""What the locks hold for: `requirements/pythons.txt`."""
 SPARK_S = 120.0
 SPARK_SCRIPT = """
 from etl.settings import load
@@ -70,8 +71,9 @@ def checks(settings: Settings, *, deep: bool = False) -> Iterator[Check]:
 
 def _python() -> str:
     found = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info[:2] != PYTHON:
-        raise MissingPart(f"this is Python {found}", f"use Python {'.'.join(map(str, PYTHON))}")
+    if sys.version_info[:2] not in PYTHONS:
+        allowed = " or ".join(".".join(map(str, one)) for one in PYTHONS)
+        raise MissingPart(f"this is Python {found}", f"use Python {allowed}")
     return f"Python {found}"
 
 

@@ -12,11 +12,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from etl.settings import PROJECT
+from etl.stack import doctor
 
 pytestmark = pytest.mark.slow
 
@@ -97,10 +100,10 @@ def test_an_unknown_option_is_refused_with_what_is_allowed(tree: Tree) -> None:
 
 def test_another_python_gets_one_sentence_and_no_environment(tree: Tree) -> None:
     (tree.path / "python3.11").unlink()
-    tree.stand_in("python3", '[ "$1" = --version ] && echo Python 3.12.4 || exit 1')
+    tree.stand_in("python3", '[ "$1" = --version ] && echo Python 3.14.4 || exit 1')
     sentence = the_sentence(tree.run())
     assert "Python 3.11 is needed" in sentence
-    assert "Python 3.12.4" in sentence
+    assert "Python 3.14.4" in sentence
     assert not (tree.root / ".venv").exists()
 
 
@@ -115,6 +118,34 @@ def test_where_there_is_no_python_3_11_uv_fetches_one(tree: Tree) -> None:
     found = tree.call('find_python; echo "$python"')
     assert found.stdout.splitlines()[-1] == str(fetched)
     assert "uv fetches one" in found.stdout
+
+
+def newer(tree: Tree) -> None:
+    """The only Python is a newer one, for which the locks hold."""
+    (tree.path / "python3.11").unlink()
+    tree.stand_in("python3", 'if [ "$1" = -c ]; then echo 3.12; else echo Python 3.12.4; fi')
+
+
+def test_a_newer_python_for_which_the_locks_hold_is_taken_where_3_11_is_not_to_be_had(tree: Tree) -> None:
+    newer(tree)
+    found = tree.call('find_python; echo "$python"')
+    assert found.stdout.splitlines()[-1] == str(tree.path / "python3")
+    assert "taking 3.12" in found.stdout
+    named = tree.run("bash", "-c", 'source bin/setup; find_python; echo "$python"', PYTHON=str(tree.path / "python3"))
+    assert named.stdout.splitlines() == [str(tree.path / "python3")], "no 3.11 is fetched for who has named another"
+
+
+def test_a_newer_python_for_which_they_do_not_hold_is_not(tree: Tree) -> None:
+    newer(tree)
+    (tree.root / "requirements" / "pythons.txt").write_text("# only\n3.11\n")
+    assert "Python 3.11 is needed" in the_sentence(tree.call("find_python"))
+
+
+def test_what_doctor_and_pip_allow_is_what_the_locks_hold_for() -> None:
+    listed = (PROJECT / "requirements" / "pythons.txt").read_text().splitlines()[1:]
+    assert [".".join(map(str, one)) for one in doctor.PYTHONS] == listed
+    allowed = SpecifierSet(tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["requires-python"])
+    assert [f"3.{minor}" for minor in range(9, 16) if f"3.{minor}" in allowed] == listed
 
 
 def test_a_python_that_does_not_run_is_passed_over(tree: Tree) -> None:
