@@ -174,7 +174,7 @@ def test_the_page_is_in_the_navigation_and_shows_the_numbers_of_the_command(runn
     page.goto(running.url)
     page.get_by_text("Frontstage", exact=True).first.click()
     inside = page.frame_locator("iframe[title=Frontstage]")
-    inside.get_by_role("link", name="orders", exact=True).click()
+    inside.get_by_role("heading", name="orders").get_by_role("link").click()
     inside.get_by_role("heading", name="Every event is in exactly one place").wait_for()
     shown = {
         one.get_attribute("data-total"): int(one.inner_text().replace(",", ""))
