@@ -58,6 +58,39 @@ for text in sys.argv[2:]:
     except ParamValidationError:
         print(text, "refused")
 """
+KINDS = """
+import threading
+from http.server import BaseHTTPRequestHandler
+from socketserver import UnixStreamServer
+from airflow.sdk.exceptions import AirflowFailException
+from etl import settings
+from etl.airflow import pipeline_dag
+from etl.errors import TransientError
+
+class Dying(BaseHTTPRequestHandler):
+    "A driver that is well when it is asked, and goes away in the middle of a step."
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def do_POST(self):
+        self.close_connection = True
+    def log_message(self, *words):
+        pass
+
+own = settings.load()
+own.runner_socket.parent.mkdir(parents=True, exist_ok=True)
+server = UnixStreamServer(str(own.runner_socket), Dying)
+own.runner_socket.chmod(0o600)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+pipeline_dag.get_current_context = lambda: {"run_id": "manual__1"}
+for asked in ({"reprocess_from": "2026-02-30"}, {}):
+    try:
+        pipeline_dag.run_step("micro_batch", "orders", asked=asked)
+    except AirflowFailException as error:
+        print("failed for good:", error)
+    except TransientError as error:
+        print("tried again:", error)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +189,10 @@ def test_a_declared_freshness_is_a_deadline_of_the_run(tmp_path: Path) -> None:
     assert (reference, seconds, path) == ("DagRunQueuedAtDeadline", 120.0, "etl.airflow.freshness.too_late")
     assert told == {"pipeline": "trips", "freshness_s": 120.0}
     assert found["orders"]["deadline"] == []
+
+
+def test_what_cannot_get_better_fails_at_once_and_what_may_is_tried_again(tmp_path: Path) -> None:
+    terminal, transient = ask(KINDS, tmp_path)[-2:]
+    assert terminal.startswith("failed for good: ")
+    assert "2026-02-30" in terminal
+    assert transient.startswith("tried again: ")
