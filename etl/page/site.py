@@ -16,11 +16,9 @@ from etl.contract.correlation_files import AnyCorrelation, load_correlations
 from etl.contract.documents import DocumentCorrelation
 from etl.contract.load import load_all
 from etl.contract.model import Pipeline
-from etl.contract.sites import SiteCorrelation
 from etl.errors import TerminalError
 from etl.page.ports import Access, Forbidden, User
 from etl.page.queries.correlations import NAME as CORRELATIONS
-from etl.page.queries.correlations import SITES
 from etl.page.queries.reading import read_only
 from etl.settings import Settings
 
@@ -126,8 +124,6 @@ Guest = Annotated[Visitor, Depends(visitor)]
 
 def kind_of(one: AnyCorrelation) -> str:
     """Of what kind a correlation is."""
-    if isinstance(one, SiteCorrelation):
-        return SITES
     return "documents" if isinstance(one, DocumentCorrelation) else "streams"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from etl.contract.correlation import Correlation
-from etl.contract.sites import SiteCorrelation, SiteWindow
 from etl.page.panels.panel import Column, Panel, Table
 from etl.page.queries.correlations import CorrelationDetail
 from etl.report import figures
@@ -15,20 +14,11 @@ from etl.report.correlations.page import size
 def declaration(one: CorrelationDetail) -> Panel | None:
     """The SQL and the window."""
     declared = one.declared
-    if not isinstance(declared, Correlation | SiteCorrelation):
+    if not isinstance(declared, Correlation):
         return None
     within = "its full history" if declared.within is None else figures.span(declared.within.total_seconds())
     late = figures.span(declared.lateness.total_seconds())
-    apart = [_window(*each) for each in declared.windows] if isinstance(declared, SiteCorrelation) else []
-    intro = f"Tuples meet within {'; '.join([within, *apart])}; a tuple may be late by {late}."
-    return Panel("Query", intro, code=declared.sql.strip())
-
-
-def _window(alias: str, window: SiteWindow) -> str:
-    """The window of one stream, where it has its own."""
-    if isinstance(window, int):
-        return f"of {alias} the last {figures.counted(window, 'tuple', 'tuples')}"
-    return f"of {alias} within {figures.span(window.total_seconds())}"
+    return Panel("Query", f"Tuples meet within {within}; a tuple may be late by {late}.", code=declared.sql.strip())
 
 
 def streams(one: CorrelationDetail) -> Panel | None:

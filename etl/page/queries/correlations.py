@@ -1,7 +1,6 @@
 """How correlations stand: rates, state, late tuples, scaling. Figures are those of decisions.
 
-A list needs three statements whatever the number of correlations; one correlation needs its figures of a few batches.
-Those over sites are worked off after the decision: what they shipped is counted apart.
+A list needs two statements whatever the number of correlations; one correlation needs its figures of a few batches.
 """
 
 from __future__ import annotations
@@ -9,17 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from etl.adapters import postgres
 from etl.page.queries.reading import rows
 
-if TYPE_CHECKING:
-    from etl.streams.sites.shipped import ShippedBatch
-
 SHOWN_BATCHES = 60
-SITES = "streams at sites"
-"""The kind of correlations whose streams are at several sites."""
 NAME = "correlations"
 """The name under which the ledger knows the batches of all correlations, and the name of their DAG."""
 
@@ -73,7 +67,6 @@ class CorrelationNow:
     bytes: int = 0
     units: int = 0
     last: Figures | None = None
-    shipped_bytes: int | None = None  # by the newest finished batch, over sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,6 @@ class CorrelationDetail:
     declared: Any
     since: int | None = None
     batches: Sequence[Figures] = field(default_factory=tuple)
-    shipped: Sequence[ShippedBatch] = ()  # over sites, oldest first
 
     @property
     def last(self) -> Figures | None:
@@ -97,13 +89,8 @@ def standing(connection: postgres.Connection, kinds: Mapping[str, str]) -> list[
     known = {row["name"]: row for row in rows(connection, "page_correlations")}
     newest = rows(connection, "page_figures")
     figures = {} if not newest else newest[0]["correlations"] or {}
-    over_sites = {row["name"]: row for row in rows(connection, "page_sites")}
     found = []
     for name in sorted(kinds):
-        if name in over_sites:
-            begun = over_sites[name]
-            found.append(CorrelationNow(name, kinds[name], int(begun["since"]), shipped_bytes=begun["bytes"]))
-            continue
         row = known.get(name)
         if row is None:
             found.append(CorrelationNow(name, kinds[name]))
@@ -123,18 +110,9 @@ def streams(connection: postgres.Connection) -> Mapping[str, Mapping[str, Any]]:
 
 def detail(connection: postgres.Connection, name: str, kind: str, declared: Any) -> CorrelationDetail:
     """One correlation with its newest batches."""
-    if kind == SITES:
-        return _over_sites(connection, name, declared)
     since = next((int(row["since"]) for row in rows(connection, "page_correlations") if row["name"] == name), None)
     read = rows(connection, "page_correlation", name=name, limit=SHOWN_BATCHES)
     return CorrelationDetail(name, kind, declared, since, tuple(_figures(row, row["figures"]) for row in read))
-
-
-def _over_sites(connection: postgres.Connection, name: str, declared: Any) -> CorrelationDetail:
-    from etl.streams.sites.shipped import shipped_by  # brings the planner: only when somebody asks
-
-    since = next((int(row["since"]) for row in rows(connection, "page_sites") if row["name"] == name), None)
-    return CorrelationDetail(name, SITES, declared, since, shipped=shipped_by(connection, name, SHOWN_BATCHES))
 
 
 def _figures(row: Mapping[str, Any], raw: Mapping[str, Any]) -> Figures:

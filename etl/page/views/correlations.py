@@ -72,4 +72,4 @@ def one_correlation(request: Request, guest: Guest, name: str) -> HTMLResponse:
         raise NotFound(f"correlation {name!r}")
     with guest.site.ledger() as ledger:
         found = detail(ledger, name, kind_of(declared), declared)
-    return page(request, "correlation.html.j2", one=found, panels=panels(found), charts=of_correlation(found))
+    return page(request, "correlation.html.j2", one=found, panels=panels(found), charts=of_correlation(found.batches))

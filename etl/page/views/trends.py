@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from etl.page.charts import Chart, Series, Value, columns, lines, short_number
-from etl.page.queries.correlations import CorrelationDetail, Figures
+from etl.page.queries.correlations import Figures
 from etl.page.queries.history import History
 from etl.report import figures
-
-if TYPE_CHECKING:
-    from etl.streams.sites.shipped import ShippedBatch
 
 _MIB = 2**20
 
@@ -61,24 +57,8 @@ def of_correlations(history: History) -> list[Chart]:
     ]
 
 
-def of_correlation(one: CorrelationDetail) -> list[Chart]:
+def of_correlation(batches: Sequence[Figures]) -> list[Chart]:
     """What one correlation did, batch by batch."""
-    return _of_shipments(one.shipped) if one.shipped else _of_joins(one.batches)
-
-
-def _of_shipments(batches: Sequence[ShippedBatch]) -> list[Chart]:
-    if len(batches) < 2:
-        return []
-    times, about = [one.finished_at for one in batches], f"The newest {len(batches)} finished batches"
-    shipped = [Series("shipped", "accepted", [float(one.shipped_bytes) for one in batches])]
-    met = [Series("rows", "accepted", [float(one.rows or 0) for one in batches])]
-    return [
-        columns("Bytes shipped between sites", about, times, shipped, short_number),
-        columns("Rows out", about, times, met, short_number),
-    ]
-
-
-def _of_joins(batches: Sequence[Figures]) -> list[Chart]:
     if len(batches) < 2:
         return []
     times: list[datetime] = [one.at for one in batches]

@@ -32,11 +32,6 @@ def shipped(connection: postgres.Connection, batches: int = 50) -> dict[str, lis
     return {name: _batches(ledger, name, batches) for name in sorted(ledger.known())}
 
 
-def shipped_by(connection: postgres.Connection, name: str, batches: int = 50) -> list[ShippedBatch]:
-    """The newest finished batches of one correlation, oldest first."""
-    return _batches(SiteLedger(connection), name, batches)
-
-
 def _batches(ledger: SiteLedger, name: str, limit: int) -> list[ShippedBatch]:
     rows = ledger.batches(name, limit)
     crossed = ledger.shipments(name, rows[0]["number"]) if rows else []
