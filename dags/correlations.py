@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from etl import settings
 from etl.airflow.correlations_dag import broken_dag, correlations_dag
+from etl.airflow.site_tasks import with_known_executors
 from etl.contract.correlation_files import load_correlations, load_streams
 from etl.contract.sites import load_sites
 
 own = settings.load()
 streams = load_streams(own.streams, own.var)
 correlations = load_correlations(own.correlations)
-sites = load_sites(own.sites)
+sites = with_known_executors(load_sites(own.sites))
 
 flow = correlations_dag(streams.found, correlations.found, own.schedule, sites.found)
 if wrong := [*sites.errors, *streams.errors, *correlations.errors]:

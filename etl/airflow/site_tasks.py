@@ -1,25 +1,56 @@
 """Tasks at sites: a group per site with a task per correlation, and one that gathers results at their target.
 
-A site's tasks run on its queue and in its pool, if it declares them. They need no Spark: a site joins what lies there
-with the kernels of `etl.correlate.multiway`. A task that waits too long for another site leaves the rest to `gather`.
+A site's tasks run by its executor, on its queue and in its pool, if it declares them (ADR 104). They need no Spark: a
+site joins what lies there with the kernels of `etl.correlate.multiway`. A task that waits too long for another site
+leaves the rest to `gather`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import Asset, TaskGroup, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from etl.contract.sites import DeclaredSite, SiteCorrelation
+from etl.contract.sites import DeclaredSite, DeclaredSites, SiteCorrelation
+
+
+def with_known_executors(sites: DeclaredSites) -> DeclaredSites:
+    """Sites as this Airflow can serve them: an executor that it does not have is a mistake, and no executor.
+
+    Airflow itself would refuse the whole DAG, and the sites that are well would stand still too.
+    """
+    found, errors = list[DeclaredSite](), list(sites.errors)
+    for one in sites.found:
+        if one.executor is None or _has(one.executor):
+            found.append(one)
+        else:
+            sentence = (
+                f"executor {one.executor!r} is none of this Airflow's; add it to [core] executor or leave it out. "
+                "Until then the tasks of the site are run by the first executor"
+            )
+            errors.append(sites.mistake(one.name, sentence, "executor"))
+            found.append(replace(one, executor=None))
+    return replace(sites, found=tuple(found), errors=tuple(errors))
+
+
+def _has(executor: str) -> bool:
+    from airflow.exceptions import UnknownExecutorException
+    from airflow.executors.executor_loader import ExecutorLoader
+
+    try:
+        ExecutorLoader.lookup_executor_name_by_str(executor, validate_teams=False)
+    except UnknownExecutorException:
+        return False
+    return True
 
 
 def site_group(site: DeclaredSite, correlations: Sequence[SiteCorrelation]) -> TaskGroup:
     """What is done at one site after a micro-batch."""
-    placed: dict[str, Any] = {
-        name: value for name, value in (("queue", site.queue), ("pool", site.pool)) if value is not None
-    }
+    wanted = {"queue": site.queue, "executor": site.executor, "pool": site.pool}
+    placed: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     with TaskGroup(f"site_{site.name}", tooltip=f"Joins and shipments at {site.root}") as group:
         for one in correlations:
 
@@ -35,7 +66,8 @@ def site_group(site: DeclaredSite, correlations: Sequence[SiteCorrelation]) -> T
 def gather_at_target(written: Sequence[Asset]) -> Any:
     """The task after all sites: what they left over, then results into their tables."""
 
-    @task(outlets=list(written), max_active_tis_per_dag=1)
+    # A site whose task failed, or whose queue nobody serves, must not keep the others' results from their tables.
+    @task(outlets=list(written), max_active_tis_per_dag=1, trigger_rule="none_skipped")
     def gather() -> dict[str, Any]:
         """Finish what single sites could not, and publish finished batches."""
         run_id = get_current_context()["run_id"]

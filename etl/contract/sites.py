@@ -29,11 +29,12 @@ _WINDOW = "a length of time such as '5 minutes', or a whole number of tuples"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSite:
-    """A storage root, a folder or a URL that fsspec opens; `queue` and `pool` are those of its tasks in Airflow."""
+    """A storage root, a folder or a URL that fsspec opens, and where in Airflow its tasks run."""
 
     name: str
     root: str
-    queue: str | None = None
+    queue: str | None = None  # means something to executors that have queues only
+    executor: str | None = None  # unset: the first that Airflow has
     pool: str | None = None
 
 
@@ -49,10 +50,10 @@ class DeclaredSites:
     def names(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.found)
 
-    def mistake(self, site: str, sentence: str) -> PipelineFileError:
-        """A sentence about the root of a site, with its line."""
+    def mistake(self, site: str, sentence: str, key: str = "root") -> PipelineFileError:
+        """A sentence about what is declared of a site, with its line."""
         assert self.file is not None, "sites are declared in a file"
-        return located(self.file, self.file.read_text("utf-8"), [Mistake(("site", site, "root"), sentence)])[0]
+        return located(self.file, self.file.read_text("utf-8"), [Mistake(("site", site, key), sentence)])[0]
 
 
 SiteWindow = timedelta | int
@@ -83,6 +84,9 @@ class SiteCorrelation:
 class SiteTable(Table):
     root: str = Key(min_length=1, description="A folder, or a URL that fsspec opens, such as s3://bucket/frontstage.")
     queue: Annotated[str, Key(min_length=1)] | None = Key(None, description="The Airflow queue of its tasks.")
+    executor: Annotated[str, Key(min_length=1)] | None = Key(
+        None, description="The Airflow executor of its tasks, if there are several; CeleryExecutor has queues."
+    )
     pool: Annotated[str, Key(min_length=1)] | None = Key(None, description="The Airflow pool of its tasks.")
 
 
@@ -136,7 +140,9 @@ def load_sites(path: Path) -> DeclaredSites:
             sentence = f"root {roots[place]!r} is that of another site already; every site needs its own"
             mistakes.append(Mistake(("site", name, "root"), sentence))
     errors = tuple(located(path, text, mistakes))
-    sites = () if errors else tuple(DeclaredSite(name, one.root, one.queue, one.pool) for name, one in found)
+    sites = (
+        () if errors else tuple(DeclaredSite(name, one.root, one.queue, one.executor, one.pool) for name, one in found)
+    )
     return DeclaredSites(sites, errors, path)
 
 
