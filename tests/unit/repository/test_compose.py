@@ -10,6 +10,7 @@ import importlib.resources
 import importlib.util
 import json
 import re
+import runpy
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ import jsonschema
 import pytest
 import yaml
 
+from etl.contract.sites import DeclaredSites, load_sites
 from etl.settings import PREFIX, PROJECT, Settings
 from etl.spark.session import configuration
 
@@ -77,8 +79,10 @@ def test_the_schema_refuses_a_service_with_an_unknown_key(compose: Compose, sche
 
 def test_every_part_of_the_system_is_a_service(compose: Compose) -> None:
     parts = {"postgres", "api-server", "scheduler", "dag-processor", "triggerer", "runner", "spark-master"}
-    assert parts | {"spark-worker-1", "spark-worker-2", "kafka"} <= set(compose["services"])
-    assert [name for name, body in compose["services"].items() if "profiles" in body] == ["kafka"]
+    sites = {"broker", "worker-eu", "worker-us", "worker-ap"}
+    assert parts | {"spark-worker-1", "spark-worker-2", "kafka"} | sites <= set(compose["services"])
+    optional = {name: body["profiles"] for name, body in compose["services"].items() if "profiles" in body}
+    assert optional == {"kafka": ["kafka"], **{name: ["sites"] for name in sites}}
 
 
 def test_every_lasting_service_restarts_and_has_a_health_check(compose: Compose) -> None:
@@ -147,6 +151,8 @@ def test_every_airflow_variable_is_an_option_of_the_installed_airflow(compose: C
     assert airflow is not None
     assert airflow.origin is not None
     options = yaml.safe_load((Path(airflow.origin).parent / "config_templates" / "config.yml").read_text())
+    celery = Path(airflow.origin).parent / "providers" / "celery" / "get_provider_info.py"
+    options |= runpy.run_path(str(celery))["get_provider_info"]()["config"]
     named = {name for _, name, _ in environments(compose) if name.startswith("AIRFLOW__")}
     assert named
     for name in sorted(named):
@@ -173,7 +179,7 @@ def test_no_secret_is_written_down(compose: Compose, env_example: dict[str, str]
     for service, name, value in environments(compose):
         if secret.search(name):
             assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", value), f"{service}: {name} is not taken from .env"
-        for password in re.findall(r"://[^:/@]+:(.+)@", value):
+        for password in re.findall(r"://[^:/@]*:(.+)@", value):
             assert password.startswith("${"), f"{service}: {name} holds a password"
     assert {name for name in env_example if secret.search(name)} == {n for n, v in env_example.items() if not v}
 
@@ -216,3 +222,81 @@ def test_the_paths_inside_the_image_agree_with_the_settings(compose: Compose) ->
     assert f'"{inside.runner_socket}"' in healthy
     mounts = {mount for body in compose["services"].values() for mount in body.get("volumes", ())}
     assert f"var:{inside.var}" in mounts
+
+
+# ── sites ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def sites() -> DeclaredSites:
+    return load_sites(PROJECT / "docker" / "sites.toml")
+
+
+def test_every_site_has_a_root_that_all_see_and_a_queue_that_one_worker_serves(
+    compose: Compose, sites: DeclaredSites
+) -> None:
+    assert sites.errors == ()
+    assert set(sites.names) == set(load_sites(PROJECT / "examples" / "sites" / "sites.toml").names)
+    for one in sites.found:
+        for name, body in compose["services"].items():
+            if "build" in body:
+                assert f"site-{one.name}:{one.root}" in body["volumes"], f"{name} does not see {one.name}"
+        serving = [
+            name
+            for name, body in compose["services"].items()
+            if "--queues" in (command := body.get("command", ()))
+            and one.queue in command[command.index("--queues") + 1].split(",")
+        ]
+        assert (serving, one.executor) == ([f"worker-{one.name}"], "CeleryExecutor")
+
+
+def test_airflow_has_the_executors_that_sites_ask_for(compose: Compose, sites: DeclaredSites) -> None:
+    configured = {value for _, name, value in environments(compose) if name == "AIRFLOW__CORE__EXECUTOR"}
+    (executors,) = configured
+    assert executors.split(",")[0] == "LocalExecutor", "what belongs to no site stays with the scheduler"
+    assert {one.executor for one in sites.found} <= set(executors.split(","))
+
+
+def test_the_image_has_the_roots_of_sites_for_its_own_account(sites: DeclaredSites) -> None:
+    """A new volume takes the owner of the folder that it is mounted over."""
+    dockerfile = (PROJECT / "docker" / "Dockerfile").read_text()
+    (made,) = re.findall(r"install -d -o frontstage -g frontstage (.+)", dockerfile)
+    assert {one.root.removeprefix(IMAGE_ROOT) for one in sites.found} | {"var", "var/logs"} <= set(made.split())
+
+
+def test_a_worker_of_a_site_is_given_no_more_than_it_needs(compose: Compose) -> None:
+    for name in ("worker-eu", "worker-us", "worker-ap"):
+        body = compose["services"][name]
+        mounted = {mount.split(":")[0] for mount in body["volumes"]}
+        assert mounted == {"logs", "site-ap", "site-eu", "site-us"}, name
+        secret = {one for one, value in body["environment"].items() if ":?" in value}
+        assert secret == {
+            "FRONTSTAGE_POSTGRES_DSN", "AIRFLOW__CELERY__BROKER_URL", "AIRFLOW__CELERY__RESULT_BACKEND"
+        }, name  # fmt: skip
+
+
+def test_only_the_scheduler_and_workers_of_sites_reach_the_broker(compose: Compose) -> None:
+    assert compose["networks"]["queues"]["internal"] is True
+    assert compose["services"]["broker"]["networks"] == ["queues"]
+    reach = {name for name, body in compose["services"].items() if "queues" in body.get("networks", ())}
+    assert reach == {"broker", "scheduler", "worker-eu", "worker-us", "worker-ap"}
+    told = {service for service, _, value in environments(compose) if "BROKER_PASSWORD" in value}
+    assert told == reach
+    assert "ports" not in compose["services"]["broker"]
+
+
+def test_the_broker_wants_a_password_that_is_on_no_command_line(compose: Compose) -> None:
+    content = compose["configs"]["broker"]["content"]
+    assert re.search(r"^requirepass \$\{BROKER_PASSWORD:\?", content, re.MULTILINE)
+    assert [one["target"] for one in compose["services"]["broker"]["configs"]] == ["/etc/broker.conf"]
+    for name, body in compose["services"].items():
+        words = [*body.get("command", ()), *body.get("healthcheck", {}).get("test", ())]
+        assert not [word for word in words if "PASSWORD" in word or "SECRET" in word], name
+
+
+def test_nothing_makes_celery_accept_more_than_it_does_by_default(compose: Compose) -> None:
+    """By default it is JSON: tests/dags/test_site_workers.py tries it."""
+    named = {name for _, name, _ in environments(compose) if name.startswith("AIRFLOW__CELERY")}
+    assert named == {
+        "AIRFLOW__CELERY__BROKER_URL", "AIRFLOW__CELERY__RESULT_BACKEND", "AIRFLOW__CELERY__WORKER_CONCURRENCY"
+    }  # fmt: skip

@@ -17,7 +17,14 @@ from tests.support.requirements import requirements
 
 RUNTIME, DEV = PROJECT / "requirements" / "runtime.in", PROJECT / "requirements" / "dev.in"
 OWN = {"etl", "warehouse", "tests", "bench", "dags"}
-TREES = [("etl", RUNTIME), ("warehouse", RUNTIME), ("dags", RUNTIME), ("tests", DEV), ("bench", DEV)]
+TREES = [
+    ("etl", RUNTIME),
+    ("warehouse", RUNTIME),
+    ("dags", RUNTIME),
+    ("docker", RUNTIME),
+    ("tests", DEV),
+    ("bench", DEV),
+]
 distributions = cache(packages_distributions)
 
 
