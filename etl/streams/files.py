@@ -17,6 +17,7 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,12 +86,17 @@ class FileStore:
         """The files under a folder, with the time each was written; none of a root that is away."""
         for inside, root in self.elsewhere:
             if inside.startswith(f"{folder}/"):
-                yield from FileStore(root, self.cache).names(inside.rstrip("/"))
+                yield from FileStore(root, self.cache)._names_if_there(inside.rstrip("/"))
         system, root = self._remote()
         if not system.exists(f"{root}/{folder}"):
             return
         for path, info in system.find(f"{root}/{folder}", detail=True).items():
             yield path[len(root) + 1 :], _modified(info)
+
+    def _names_if_there(self, folder: str) -> list[tuple[str, float]]:
+        with suppress(Exception):  # drivers of others raise what they like when their network is gone
+            return list(self.names(folder))
+        return []
 
     def remove(self, name: str) -> int:
         """Remove a file that may be gone already; gives the bytes that are free now."""

@@ -259,4 +259,4 @@ def sentence(record: BatchRecord) -> str:
     pairs = ", ".join(f"{name} {one['pairs']}" for name, one in decided.correlations.items())
     asked = decided.queries.get("running", 0)
     rows = f"; {sum(decided.queries['rows'].values())} rows of {asked} queries" if asked else ""
-    return f"{accepted} tuples, {refused} quarantined; pairs: {pairs or 'no correlation is declared'}{rows}"
+    return f"{accepted} tuples, {refused} quarantined{f'; pairs: {pairs}' if pairs else ''}{rows}"

@@ -35,9 +35,11 @@ class LogSegments:
 
     def read(self, stream: int, batch: int) -> pa.Table:
         declared = self.query.join.streams[stream]
-        if not self.folders[declared.site].is_there():
+        site = self.folders[declared.site]
+        if not site.is_there():
             raise SiteAway(declared.site)
-        rows = [self._rows(stream, segment) for segment in self.of(stream, batch)]
+        with site.asking():
+            rows = [self._rows(stream, segment) for segment in self.of(stream, batch)]
         return pa.concat_tables(rows) if rows else declared.schema.empty_table()
 
     def _rows(self, stream: int, segment: Segment) -> pa.Table:

@@ -1,6 +1,7 @@
 """The storage root of a site: files that are written whole or not at all.
 
-A marker at the root says that this is the site and not an empty mount point. Without it the site is away.
+A marker at the root says that this is the site and not an empty mount point. Without it the site is away. So it is when
+the file system's driver fails: drivers of others raise what they like when their network is gone, not only `OSError`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 import io
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import fsspec  # type: ignore[import-untyped]
@@ -36,7 +40,19 @@ class SiteFolder:
 
     def __init__(self, site: Site, *, durable: bool = True) -> None:
         self.site, self._durable = site, durable
-        self._fs, self._root = fsspec.core.url_to_fs(site.root)
+
+    @cached_property
+    def _opened(self) -> tuple[Any, str]:
+        """The file system and the root in it; opening some already connects."""
+        try:
+            system, root = fsspec.core.url_to_fs(self.site.root)
+        except Exception as error:
+            raise RootNotReachable(self.site.name, self.site.root, _reason(error)) from error
+        return system, str(root).rstrip("/")
+
+    @property
+    def _fs(self) -> Any:
+        return self._opened[0]
 
     def create(self) -> None:
         """Leaves the marker; the root itself must be there."""
@@ -44,38 +60,55 @@ class SiteFolder:
         try:
             if not self.is_there():
                 self._put(MARKER, self.site.name.encode())
-        except OSError as error:
-            raise RootNotReachable(self.site.name, self.site.root, type(error).__name__) from error
+        except Exception as error:
+            raise RootNotReachable(self.site.name, self.site.root, _reason(error)) from error
 
     def reach(self) -> None:
         """Raises `RootNotReachable` when there is no such root."""
+        fs, root = self._opened
         try:
-            if not self._fs.isdir(self._root):
-                raise RootNotReachable(self.site.name, self.site.root, "there is no such folder")
-        except OSError as error:
-            raise RootNotReachable(self.site.name, self.site.root, type(error).__name__) from error
+            found = fs.isdir(root or "/")
+        except Exception as error:
+            raise RootNotReachable(self.site.name, self.site.root, _reason(error)) from error
+        if not found:
+            raise RootNotReachable(self.site.name, self.site.root, "there is no such folder")
 
     def is_there(self) -> bool:
         try:
             return bool(self._fs.exists(self._path(MARKER)))
-        except OSError:
+        except Exception:
             return False
 
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Whatever a driver raises inside while the site does not answer is `SiteAway`."""
+        try:
+            yield
+        except (OSError, TransientError):
+            raise
+        except Exception as error:
+            if self.is_there():
+                raise
+            raise SiteAway(self.site.name) from error
+
     def exists(self, name: str) -> bool:
-        return bool(self._fs.exists(self._path(name)))
+        with self.asking():
+            return bool(self._fs.exists(self._path(name)))
 
     def size(self, name: str) -> int:
-        return int(self._fs.size(self._path(name)))
+        with self.asking():
+            return int(self._fs.size(self._path(name)))
 
     def read(self, name: str) -> bytes:
-        with self._fs.open(self._path(name), "rb") as file:
+        with self.asking(), self._fs.open(self._path(name), "rb") as file:
             return bytes(file.read())
 
     def write(self, name: str, content: bytes) -> None:
         """Whole or not at all, and the same name can be written again; refused while the site is away."""
         if not self.is_there():
             raise SiteAway(self.site.name)
-        self._put(name, content)
+        with self.asking():
+            self._put(name, content)
 
     def _put(self, name: str, content: bytes) -> None:
         path = self._path(name)
@@ -92,19 +125,26 @@ class SiteFolder:
             os.fsync(file.fileno())
 
     def remove(self, name: str) -> None:
-        if self.exists(name):
-            self._fs.rm(self._path(name), recursive=True)
+        with self.asking():
+            if self.exists(name):
+                self._fs.rm(self._path(name), recursive=True)
 
     def names(self, folder: str) -> list[str]:
         """The files in a folder; files that were never finished are not among them."""
         path = self._path(folder)
-        if not self._fs.isdir(path):
-            return []
-        found = [str(name).rsplit("/", 1)[-1] for name in self._fs.ls(path, detail=False)]
+        with self.asking():
+            if not self._fs.isdir(path):
+                return []
+            found = [str(name).rsplit("/", 1)[-1] for name in self._fs.ls(path, detail=False)]
         return sorted(name for name in found if not name.endswith(".part"))
 
     def _path(self, name: str) -> str:
-        return f"{self._root.rstrip('/')}/{name}"
+        return f"{self._opened[1]}/{name}"
+
+
+def _reason(error: Exception) -> str:
+    """Why a root cannot be opened: an unknown kind or a missing driver in words, other errors by their type alone."""
+    return str(error) if isinstance(error, ImportError | ValueError) else type(error).__name__
 
 
 def to_bytes(table: pa.Table) -> bytes:
