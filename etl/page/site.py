@@ -16,6 +16,7 @@ from etl.contract.correlation_files import AnyCorrelation, load_correlations
 from etl.contract.documents import DocumentCorrelation
 from etl.contract.load import load_all
 from etl.contract.model import Pipeline
+from etl.contract.sites import SiteCorrelation
 from etl.errors import TerminalError
 from etl.page.ports import Access, Forbidden, User
 from etl.page.queries.correlations import NAME as CORRELATIONS
@@ -68,6 +69,16 @@ class Site:
     def correlations(self) -> Mapping[str, AnyCorrelation]:
         folder = self.settings.correlations
         return _correlations(folder, _stamp(folder))
+
+    @property
+    def local_kinds(self) -> Mapping[str, str]:
+        """The correlations whose figures are those of batches, and of what kind each is."""
+        return {name: kind_of(one) for name, one in self.correlations.items() if not isinstance(one, SiteCorrelation)}
+
+    @property
+    def over_sites(self) -> list[str]:
+        """The correlations whose figures are those of sites."""
+        return [name for name, one in self.correlations.items() if isinstance(one, SiteCorrelation)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,8 @@ Guest = Annotated[Visitor, Depends(visitor)]
 
 def kind_of(one: AnyCorrelation) -> str:
     """Of what kind a correlation is."""
+    if isinstance(one, SiteCorrelation):
+        return "streams at sites"
     return "documents" if isinstance(one, DocumentCorrelation) else "streams"
 
 

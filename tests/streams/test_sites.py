@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from etl.adapters import postgres
 from etl.cli.sites_text import site_plan_lines
 from etl.correlate.multiway.execution.folder import SiteFolder
+from etl.page.queries.sites import shipped
 from etl.pipeline.maintenance import Keep
 from etl.report.correlations.folder import write
 from etl.streams.change import CorrelationChanged
-from etl.streams.sites.shipped import shipped
 from tests.support.sites_world import HOMES, SQL, Batch, SitesWorld, truth
 from tests.support.stream_site import Ended, quiet
 
@@ -166,8 +166,8 @@ def test_killed_in_the_middle_of_any_shipment_or_join_every_result_is_there_once
     assert kills > 4
     assert world.results() == truth([some(0), some(1)])
     with postgres.connect(world.ground.dsn, autocommit=True) as connection:
-        crossed = shipped(connection)["met"]
-    assert [one.batch for one in crossed] == [1, 2]
+        crossed = shipped(connection, "met", 50)
+    assert [one.batch for one in crossed.batches] == [1, 2]
 
 
 @pytest.mark.parametrize("site", ["eu", "ap"])
@@ -252,11 +252,11 @@ def test_explain_the_report_and_the_figures_for_pages_show_what_was_shipped(worl
     for word in ("Shipped between sites", "centralised", "eu"):
         assert word in page
     with postgres.connect(world.ground.dsn, autocommit=True) as connection:
-        newest = shipped(connection)["met"][-1]
+        newest = shipped(connection, "met", 50).last
+    assert newest is not None
     assert newest.batch == told["batch"]
     assert newest.shipped_bytes == told["sites"]["met"]["shipped_bytes"] > 0
-    assert newest.centralised_bytes is not None
-    assert sum(amount for *_, amount in newest.edges) == newest.shipped_bytes
+    assert newest.plans == told["sites"]["met"]["otherwise"]
     assert world.ground.steps.status()["correlations"]["met"]["since"] == 1
 
 

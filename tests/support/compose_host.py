@@ -27,7 +27,8 @@ from tests.support.elsewhere import Postgres, free_port, running
 
 IMAGE = "/opt/frontstage"
 COMPOSE: Mapping[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
-_KEPT = ("PATH", "LANG", "JAVA_HOME", "TMPDIR")  # a container has no other variables of ours
+_KEPT = ("LANG", "JAVA_HOME", "TMPDIR")  # a container has no other variables of ours
+_PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # as in the image
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ComposeHost:
     def environment(self, service: str) -> dict[str, str]:
         own = {name: self.here(str(value)) for name, value in COMPOSE["services"][service]["environment"].items()}
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        return {**kept, "PYTHONPATH": str(PROJECT), "FRONTSTAGE_HOME": str(self.home), **own, **self.more}
+        return {**kept, "PATH": _PATH, "PYTHONPATH": str(PROJECT), "FRONTSTAGE_HOME": str(self.home), **own, **self.more}
 
     def here(self, text: str) -> str:
         """A text of the file as this machine has to read it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from etl.page.panels import documents, joins
+from etl.page.panels import documents, joins, sites
 from etl.page.panels.panel import Panel
 from etl.page.queries.correlations import CorrelationDetail
 
@@ -21,6 +21,8 @@ PANELS: tuple[Callable[[CorrelationDetail], Panel | None], ...] = (
     joins.scaling,
     documents.partitions,
     documents.windows,
+    sites.declaration,
+    sites.crossed,
 )
 """In the order of the page."""
 

@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from etl.adapters import postgres
+from etl.contract.sites import SiteCorrelation
 from etl.page.queries.reading import rows
+from etl.page.queries.sites import Edge, OverSites, edges, shipped
 
 SHOWN_BATCHES = 60
 NAME = "correlations"
@@ -78,6 +80,8 @@ class CorrelationDetail:
     declared: Any
     since: int | None = None
     batches: Sequence[Figures] = field(default_factory=tuple)
+    sites: OverSites | None = None  # of a correlation over sites, which has no other figures
+    edges: Sequence[Edge] = field(default_factory=tuple)
 
     @property
     def last(self) -> Figures | None:
@@ -110,6 +114,9 @@ def streams(connection: postgres.Connection) -> Mapping[str, Mapping[str, Any]]:
 
 def detail(connection: postgres.Connection, name: str, kind: str, declared: Any) -> CorrelationDetail:
     """One correlation with its newest batches."""
+    if isinstance(declared, SiteCorrelation):
+        found = shipped(connection, name, SHOWN_BATCHES)
+        return CorrelationDetail(name, kind, declared, found.since, sites=found, edges=edges(connection, name))
     since = next((int(row["since"]) for row in rows(connection, "page_correlations") if row["name"] == name), None)
     read = rows(connection, "page_correlation", name=name, limit=SHOWN_BATCHES)
     return CorrelationDetail(name, kind, declared, since, tuple(_figures(row, row["figures"]) for row in read))

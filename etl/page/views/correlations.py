@@ -12,10 +12,11 @@ from etl.page.panels import panels
 from etl.page.queries.batches import PAGE_SIZE, newest, of_run
 from etl.page.queries.correlations import NAME, detail, standing, streams
 from etl.page.queries.history import SpanName, history
+from etl.page.queries.sites import over_sites
 from etl.page.rendering import page, root
 from etl.page.security import HEADERS
 from etl.page.site import Guest, NotFound, kind_of
-from etl.page.views.trends import of_correlation, of_correlations
+from etl.page.views.trends import of_correlation, of_correlations, of_sites
 
 
 def _may_see(guest: Guest) -> None:
@@ -28,11 +29,10 @@ router = APIRouter(prefix="/c", dependencies=[Depends(_may_see)])
 @router.get("/")
 def all_correlations(request: Request, guest: Guest) -> HTMLResponse:
     """Every declared correlation, and what the newest batch read of every stream."""
-    kinds = {name: kind_of(one) for name, one in guest.site.correlations.items()}
     with guest.site.ledger() as ledger:
-        found, read = standing(ledger, kinds), streams(ledger)
-        batches = newest(ledger, NAME, limit=10)
-    return page(request, "correlations_now.html.j2", correlations=found, streams=read, batches=batches)
+        found, read = standing(ledger, guest.site.local_kinds), streams(ledger)
+        sites, batches = over_sites(ledger, guest.site.over_sites), newest(ledger, NAME, limit=10)
+    return page(request, "correlations_now.html.j2", correlations=found, sites=sites, streams=read, batches=batches)
 
 
 @router.get("/history")
@@ -72,4 +72,5 @@ def one_correlation(request: Request, guest: Guest, name: str) -> HTMLResponse:
         raise NotFound(f"correlation {name!r}")
     with guest.site.ledger() as ledger:
         found = detail(ledger, name, kind_of(declared), declared)
-    return page(request, "correlation.html.j2", one=found, panels=panels(found), charts=of_correlation(found.batches))
+    charts = of_correlation(found.batches) if found.sites is None else of_sites(found.sites.batches)
+    return page(request, "correlation.html.j2", one=found, panels=panels(found), charts=charts)

@@ -10,9 +10,10 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from etl.page.charts import sparkline
 from etl.page.queries.correlations import standing
 from etl.page.queries.overview import overview
+from etl.page.queries.sites import over_sites
 from etl.page.rendering import page
 from etl.page.security import HEADERS
-from etl.page.site import Guest, Visitor, kind_of
+from etl.page.site import Guest
 from etl.page.verdict import verdict
 
 router = APIRouter()
@@ -23,12 +24,14 @@ def now(request: Request, guest: Guest) -> HTMLResponse:
     """Is the warehouse fresh, complete and correct?"""
     with guest.site.ledger() as ledger:
         pipelines = overview(ledger, guest.pipelines, datetime.now(UTC))
-        correlations = standing(ledger, _kinds(guest)) if guest.sees_correlations else []
+        correlations = standing(ledger, guest.site.local_kinds) if guest.sees_correlations else []
+        sites = over_sites(ledger, guest.site.over_sites) if guest.sees_correlations else []
     return page(
         request,
         "now.html.j2",
         pipelines=pipelines,
         correlations=correlations,
+        sites=sites,
         verdict=verdict(pipelines),
         spark=sparkline,
     )
@@ -40,7 +43,3 @@ def now_json(guest: Guest) -> JSONResponse:
     with guest.site.ledger() as ledger:
         found = overview(ledger, guest.pipelines, datetime.now(UTC))
     return JSONResponse({"pipelines": {one.name: one.as_json() for one in found}}, headers=HEADERS)
-
-
-def _kinds(guest: Visitor) -> dict[str, str]:
-    return {name: kind_of(one) for name, one in guest.site.correlations.items()}

@@ -8,6 +8,7 @@ from datetime import datetime
 from etl.page.charts import Chart, Series, Value, columns, lines, short_number
 from etl.page.queries.correlations import Figures
 from etl.page.queries.history import History
+from etl.page.queries.sites import ShippedBatch
 from etl.report import figures
 
 _MIB = 2**20
@@ -72,4 +73,21 @@ def of_correlation(batches: Sequence[Figures]) -> list[Chart]:
         columns("Pairs out", about, times, pairs, short_number),
         columns("Late tuples", about, times, late, short_number),
         lines("State in MiB", about, times, held, short_number),
+    ]
+
+
+def of_sites(batches: Sequence[ShippedBatch]) -> list[Chart]:
+    """What one correlation over sites shipped, beside what other plans would have, batch by batch."""
+    if len(batches) < 2:
+        return []
+    times, about = [one.at for one in batches], f"The newest {len(batches)} batches"
+    plans = (("centralised", "quarantined"), ("optimum without partitions", "backlog"))
+    crossed = [Series("shipped", "accepted", [one.shipped_bytes / _MIB for one in batches])]
+    for plan, colour in plans:
+        values: list[Value] = [one.plans[plan] / _MIB if plan in one.plans else None for one in batches]
+        crossed.append(Series(plan, colour, values))
+    made: list[Value] = [None if one.rows is None else float(one.rows) for one in batches]
+    return [
+        lines("Shipped in MiB", about, times, crossed, short_number),
+        lines("Rows out", about, times, [Series("rows", "accepted", made)], short_number),
     ]
