@@ -132,7 +132,8 @@ def correlations_dag(
         loaded = link(micro_batch(), PageLink, ReportLink)
         reported = link(report(loaded), PageLink, ReportLink)
         if over_sites:
-            groups = [site_group(site, over_sites) for site in sites]
+            used = {one.site for one in streams} | {one.target for one in over_sites}
+            groups = [site_group(site, over_sites) for site in sites if site.name in used]
             loaded >> groups >> gather_at_target(tables(over_sites)) >> reported
 
     return flow()

@@ -38,7 +38,7 @@ def described(home: Path, executors: str) -> dict[str, Any]:
     text = (example / "sites.toml").read_text()
     for name, more in QUEUES.items():
         text = text.replace(f"[site.{name}]", f"[site.{name}]\n{more}")
-    (home / "sites.toml").write_text(text)
+    (home / "sites.toml").write_text(f'{text}\n[site.idle]\nroot = "var/sites/idle"\n')
     variables = {f"FRONTSTAGE_{name}": str(example / name.lower()) for name in ("STREAMS", "CORRELATIONS")}
     variables |= {"FRONTSTAGE_SITES": str(home / "sites.toml"), "AIRFLOW__CORE__EXECUTOR": executors}
     return dict(json.loads(ask(SCRIPT, home, **variables)[-1]))
@@ -56,7 +56,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_sites_have_task_groups_and_results_are_gathered_after_all(several: dict[str, Any]) -> None:
     tasks = several["tasks"]
-    assert several["groups"] == ["site_ap", "site_eu", "site_us"]
+    assert several["groups"] == ["site_ap", "site_eu", "site_us"], "none for a site without a stream"
     assert tasks["micro_batch"]["then"] == sorted([*WORK, "report"])
     assert [tasks[one]["then"] for one in WORK] == [["gather"]] * 3
     assert (tasks["gather"]["then"], tasks["gather"]["outlets"]) == (["report"], ["correlations-hot_items"])

@@ -42,8 +42,8 @@ class ComposeHost:
 
     def environment(self, service: str) -> dict[str, str]:
         own = {name: self.here(str(value)) for name, value in COMPOSE["services"][service]["environment"].items()}
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        return {**kept, "PATH": _PATH, "PYTHONPATH": str(PROJECT), "FRONTSTAGE_HOME": str(self.home), **own, **self.more}
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"PATH": _PATH}
+        return {**kept, "PYTHONPATH": str(PROJECT), "FRONTSTAGE_HOME": str(self.home), **own, **self.more}
 
     def here(self, text: str) -> str:
         """A text of the file as this machine has to read it."""
