@@ -83,11 +83,11 @@ class SiteCorrelation:
 
 class SiteTable(Table):
     root: str = Key(min_length=1, description="A folder, or a URL that fsspec opens, such as s3://bucket/frontstage.")
-    queue: Annotated[str, Key(min_length=1)] | None = Key(None, description="The Airflow queue of its tasks.")
-    executor: Annotated[str, Key(min_length=1)] | None = Key(
+    queue: Annotated[str, Key(min_length=1, max_length=250)] | None = Key(None, description="The Airflow queue of its tasks.")
+    executor: Annotated[str, Key(min_length=1, max_length=250)] | None = Key(
         None, description="The Airflow executor of its tasks, if there are several; CeleryExecutor has queues."
     )
-    pool: Annotated[str, Key(min_length=1)] | None = Key(None, description="The Airflow pool of its tasks.")
+    pool: Annotated[str, Key(min_length=1, max_length=250)] | None = Key(None, description="The Airflow pool of its tasks.")
 
 
 class SitesDocument(Table):
