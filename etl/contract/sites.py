@@ -24,6 +24,7 @@ from etl.contract.times import duration
 
 PlanName = Literal["pmjoin", "algorithm1", "optimal", "simple", "centralised"]
 PartitionBy = Literal["rate", "hash", "range"]
+AirflowName = Annotated[str, Key(min_length=1, max_length=250)]
 _WINDOW = "a length of time such as '5 minutes', or a whole number of tuples"
 
 
@@ -83,11 +84,11 @@ class SiteCorrelation:
 
 class SiteTable(Table):
     root: str = Key(min_length=1, description="A folder, or a URL that fsspec opens, such as s3://bucket/frontstage.")
-    queue: Annotated[str, Key(min_length=1, max_length=250)] | None = Key(None, description="The Airflow queue of its tasks.")
-    executor: Annotated[str, Key(min_length=1, max_length=250)] | None = Key(
+    queue: AirflowName | None = Key(None, description="The Airflow queue of its tasks.")
+    executor: AirflowName | None = Key(
         None, description="The Airflow executor of its tasks, if there are several; CeleryExecutor has queues."
     )
-    pool: Annotated[str, Key(min_length=1, max_length=250)] | None = Key(None, description="The Airflow pool of its tasks.")
+    pool: AirflowName | None = Key(None, description="The Airflow pool of its tasks.")
 
 
 class SitesDocument(Table):
