@@ -1,6 +1,6 @@
 """What the resident driver keeps between batches: the only place for such state.
 
-    keepers   by file and configuration: the front stages, with what their policies know of keys outside them
+    keepers   by file: the front stages as they were last configured, with what their policies know of keys outside them
     accounts  by file: what a front stage may spend on learning
     arrow     what the driver that reads Arrow knows of the servers' types
     fences    by table: where its pages begin; any fences but none give every row once, so they may be a little old
@@ -30,13 +30,16 @@ class DriverState:
     """One per process that drives batches."""
 
     arrow: ArrowConnections = field(default_factory=ArrowConnections)
-    _keepers: dict[tuple[Path, FrontStageConfig], FrontStageKeeper] = field(default_factory=dict)
+    _keepers: dict[Path, FrontStageKeeper] = field(default_factory=dict)
     _accounts: dict[Path, LearningAccount] = field(default_factory=dict)
     _fences: dict[str, tuple[datetime, pa.Table]] = field(default_factory=dict)
 
     def keeper(self, path: Path, config: FrontStageConfig) -> FrontStageKeeper:
-        """The keeper of the front stage in a file."""
-        return self._keepers.setdefault((path, config), FrontStageKeeper(path, config))
+        """The keeper of the front stage in a file; another configuration begins with what the file holds."""
+        known = self._keepers.get(path)
+        if known is None or known.config != config:
+            known = self._keepers[path] = FrontStageKeeper(path, config)
+        return known
 
     def account(self, path: Path) -> LearningAccount:
         """What the front stage in a file may spend on learning."""
