@@ -238,8 +238,9 @@ _OR_BY = 'grant TRIGGER on it, or write follow = "updated_at" in the pipeline\'s
 def keep_change_log(dsn: str, table: str, key: Sequence[str]) -> bool:
     """Have the changes of a table noted from now on, by triggers on it; False when they are already."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
-        cursor.execute(postgres.statement("master_log_feed").replace("$1", "%s"), (table, table))
-        if cursor.fetchone() != ("",):
+        cursor.execute(postgres.statement("master_log_feed").replace("$1", "%(table)s"), {"table": table})
+        feed, *_ = cursor.fetchone() or ("",)
+        if feed:
             return False
         try:
             cursor.execute("select master.keep_change_log(%s::regclass, variadic %s)", (table, list(key)))
