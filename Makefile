@@ -14,6 +14,7 @@ heavy := spark or stack or browser
 alone := not full and not spark and not stack and not browser
 # One more process than cores: tests often wait for Postgres or a process of their own.
 workers := $(shell echo $$(( $$(nproc) + 1 )))
+spread := --dist loadfile --no-loadscope-reorder
 not_fast := $(alone) and not slow
 compile := ../.venv/bin/uv pip compile --quiet --python-version 3.11 --python-platform linux --generate-hashes \
 	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
@@ -42,18 +43,20 @@ down: ## Stop what `make up` started
 doctor: setup ## Check Java, jars, ports, disk, Postgres and Spark, one line each
 	@exec $(frontstage) doctor $(ARGS)
 
-# What needs no Spark, stack or browser runs in parallel, the rest after it, one at a time. The properties draw the same
-# examples every time here; `make test-fast` draws new ones. pytest ends with 5 when ARGS choose no test of a half.
+# What needs no Spark, stack or browser runs first, the rest after it, two files at a time: a stack waits a lot, and starts
+# on ports and in folders of its own. Files begin in the order of their names, so that the longest are not the last. The
+# properties draw the same examples every time; `make test-fast` draws new ones. pytest ends with 5 when ARGS choose no
+# test of a half.
 .PHONY: test
 test: ## Run all tests (ARGS="-k word" for some)
 	@bin/setup --with-browser
-	@$(python) -m pytest --hypothesis-profile=ci -n $(workers) --dist loadfile -m "$(alone)" $(ARGS); light=$$?; \
-	$(python) -m pytest --hypothesis-profile=ci -m "not full and ($(heavy))" $(ARGS); heavy=$$?; \
+	@$(python) -m pytest --hypothesis-profile=ci $(spread) -n $(workers) -m "$(alone)" $(ARGS); light=$$?; \
+	$(python) -m pytest --hypothesis-profile=ci $(spread) -n 2 -m "not full and ($(heavy))" $(ARGS); heavy=$$?; \
 	if [ $$light = 5 ]; then exit $$heavy; elif [ $$heavy = 5 ]; then exit $$light; else exit $$((light || heavy)); fi
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need neither Spark nor the stack nor a browser, and are quick
-	@exec $(python) -m pytest -n $(workers) --dist loadfile -m "$(not_fast)" $(ARGS)
+	@exec $(python) -m pytest $(spread) -n $(workers) -m "$(not_fast)" $(ARGS)
 
 # One line per case, last line `N passed, M failed`. What needs no Spark or stack runs in two processes.
 .PHONY: faults

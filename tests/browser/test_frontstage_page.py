@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack, pytest.mark.timeout(1500)]
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
-PATIENCE_MS = 40_000
+PATIENCE_MS = 120_000
 PAGES = (
     "", "p/orders", "p/orders/history", "p/orders/history?span=30d", "p/orders/batches", "p/orders/batches/1",
     "p/orders/quarantine", "p/orders/event?key=1", "c/", "c/history", "c/batches", "c/of/paid_orders", "reports",

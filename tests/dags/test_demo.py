@@ -85,15 +85,15 @@ def test_ctrl_c_in_the_middle_stops_everything(demo: dict[str, object], environm
     )
     assert running.stdout is not None
     assert any("Postgres answers" in line for line in running.stdout), "the demo starts"
-    assert wait_until(lambda: len(marked(var)) >= 3, 60), "services are on their way"
+    assert wait_until(lambda: len(marked(var)) >= 3, 120), "services are on their way"
     running.send_signal(signal.SIGINT)
     try:
-        output = running.communicate(timeout=60)[0]
+        output = running.communicate(timeout=120)[0]
     finally:
         running.kill()
     assert running.returncode == 130, output
     assert "Traceback" not in output
-    assert wait_until(lambda: not marked(var), 15), "every process ends by itself"
+    assert wait_until(lambda: not marked(var), 60), "every process ends by itself"
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_a_file_put_into_landing_by_hand_is_loaded_once_though_the_driver_is_kil
     assert wait_until(latest.exists, 120)
     assert json.loads(latest.read_text())["counts"]["landed"] == 5
     assert wait_until(lambda: answers(up.runner_socket), 120), "the driver is started again"
-    assert wait_until(lambda: not any(pins.glob("*.json")), 60), "nobody holds rows any more"
+    assert wait_until(lambda: not any(pins.glob("*.json")), 120), "nobody holds rows any more"
     with Airflow.of(up) as airflow:
         assert wait_until(lambda: all(run.done for run in airflow.runs("orders")), 120)
         assert {run.state for run in airflow.runs("orders")} == {"success"}

@@ -11,6 +11,7 @@ from tests.faults.drivers import Nursery
 from tests.faults.world import World, expect_failure, terminate_connections
 from tests.support.site import Ended
 
+FULL = pytest.mark.full
 POINTS = (
     "before input is fixed", "after input is fixed", "before dimensions are brought up to date",
     "after dimensions are brought up to date", "before the note", "before the decision", "after the decision",
@@ -18,6 +19,8 @@ POINTS = (
     "before quarantine is published", "after quarantine is published", "before backlog is published",
     "after backlog is published", "before the mart is loaded", "after the mart is loaded",
 )  # fmt: skip
+QUICK = {"after input is fixed", "after the decision", "after fact is published", "after the mart is loaded"}
+"""One of each part of a batch. `make test` ends runs at every point too, in process (tests/pipeline/test_ends.py)."""
 
 
 def test_every_point_of_a_batch_is_in_the_list(world: World) -> None:
@@ -28,7 +31,7 @@ def test_every_point_of_a_batch_is_in_the_list(world: World) -> None:
     assert tuple(seen) == POINTS
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", [pytest.param(one, marks=[] if one in QUICK else FULL) for one in POINTS])
 def test_a_driver_killed(world: World, drivers: Nursery, point: str) -> None:
     home, dsn = world.site.settings.home, world.site.dsn
     assert drivers.run(home, dsn, point) == -signal.SIGKILL
@@ -37,7 +40,7 @@ def test_a_driver_killed(world: World, drivers: Nursery, point: str) -> None:
     world.check()
 
 
-@pytest.mark.full
+@FULL
 @pytest.mark.parametrize("point", POINTS)
 def test_a_driver_killed_twice_in_a_row(world: World, drivers: Nursery, point: str) -> None:
     home, dsn = world.site.settings.home, world.site.dsn
@@ -49,7 +52,7 @@ def test_a_driver_killed_twice_in_a_row(world: World, drivers: Nursery, point: s
     world.check_garbage()
 
 
-@pytest.mark.full
+@FULL
 @pytest.mark.parametrize("point", POINTS)
 def test_postgres_ends_all_connections(world: World, point: str) -> None:
     world.site = world.site.meanwhile(point, lambda: terminate_connections(world))
@@ -70,7 +73,7 @@ def test_a_run_that_dies_while_files_are_put_away(world: World) -> None:
     world.check()
 
 
-@pytest.mark.full
+@FULL
 @pytest.mark.parametrize("hours", [-1, 1])
 @pytest.mark.parametrize("point", ["after input is fixed", "after the decision"])
 def test_the_clock_is_moved_while_a_run_is_dead(world: World, point: str, hours: int) -> None:

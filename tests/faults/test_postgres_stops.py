@@ -50,7 +50,7 @@ class Server:
         family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
         for process in family:
             process.kill()
-        wait_until(lambda: all(map(gone, family)), 20)
+        wait_until(lambda: all(map(gone, family)), 60)
 
     def execute(self, command: str) -> None:
         with postgres.connect(self.dsn, autocommit=True) as connection, connection.cursor() as cursor:

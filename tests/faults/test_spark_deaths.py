@@ -71,7 +71,7 @@ def _die(world: World, victim: str, point: str) -> int:
     order = {"home": str(world.site.settings.home), "dsn": world.site.dsn, "victim": victim, "point": point}
     command = [sys.executable, "-c", PROGRAM, json.dumps(order)]
     done = subprocess.run(command, cwd=PROJECT, stderr=subprocess.DEVNULL, timeout=_BOUND_S)
-    assert wait_until(lambda: not _left(order["home"]), 30), "Spark outlived its driver"
+    assert wait_until(lambda: not _left(order["home"]), 120), "Spark outlived its driver"
     return done.returncode
 
 

@@ -37,7 +37,7 @@ def _killed(world: World, point: str) -> None:
         came = wait_until(lambda: reached.exists() or over.exists(), 300)
         supervisor.kill()
     assert came, (home / "driver.log").read_text()
-    assert wait_until(lambda: marked(home) == [], 30), "the driver outlived its supervisor"
+    assert wait_until(lambda: marked(home) == [], 120), "the driver outlived its supervisor"
     for path in (reached, over):
         path.unlink(missing_ok=True)
 

@@ -25,10 +25,10 @@ def served(site: Site, spark: SparkSession) -> Iterator[Site]:
         server = uvicorn.Server(uvicorn.Config(app(spark, site.steps), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
         thread.start()
-        assert wait_until(lambda: answers(site.settings.runner_socket), 20)
+        assert wait_until(lambda: answers(site.settings.runner_socket), 60)
         yield site
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join(timeout=60)
         assert not thread.is_alive()
 
 

@@ -42,10 +42,10 @@ def serving(steps: Steps, spark: SparkSession) -> Iterator[None]:
         server = uvicorn.Server(uvicorn.Config(app(spark, steps), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
         thread.start()
-        assert wait_until(lambda: answers(steps.settings.runner_socket), 20)
+        assert wait_until(lambda: answers(steps.settings.runner_socket), 60)
         yield
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join(timeout=60)
         assert not thread.is_alive()
 
 

@@ -15,6 +15,6 @@ def ask(script: str, home: Path, *words: str, **variables: str) -> list[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTSTAGE_")}
     env |= {"AIRFLOW_HOME": str(home), "PYTHONPATH": str(PROJECT), "FRONTSTAGE_HOME": str(home), **variables}
     command = [sys.executable, "-c", script, *words]
-    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

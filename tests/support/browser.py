@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from etl.settings import PROJECT
 
@@ -27,6 +27,7 @@ _AXE = (PROJECT / "tests" / "browser" / "axe" / "axe.min.js").read_text()
 _VIOLATIONS = """axe.run(document).then(found => found.violations
   .filter(one => ['serious', 'critical'].includes(one.impact))
   .flatMap(one => one.nodes.map(node => `${one.id}: ${node.html.slice(0, 300)}`)))"""
+expect.set_options(timeout=60_000)  # far beyond what it takes; a busy machine is no failure
 
 
 @dataclass

@@ -77,7 +77,7 @@ def test_a_killed_supervisor_takes_all_of_airflow_with_it(
     assert len(family) > 10
     assert up.pid is not None
     os.kill(up.pid, signal.SIGKILL)
-    assert wait_until(lambda: all(map(gone, family)), 30), "a process outlived its supervisor"
-    assert wait_until(lambda: not locked(settings), 10)
+    assert wait_until(lambda: all(map(gone, family)), 120), "a process outlived its supervisor"
+    assert wait_until(lambda: not locked(settings), 60)
     assert marked(settings.var) == []
     assert Path(settings.var, "airflow", "schema").exists(), "the next start need not migrate"

@@ -92,7 +92,7 @@ def family(tmp_path: Path, pids: Path, how: str = "stay") -> Service:
 
 def members(pids: Path) -> list[int]:
     """The pids of the service and its daemon, once both have written them down."""
-    assert wait_until(lambda: len(list(pids.iterdir())) == 2, 30), "the family did not start"
+    assert wait_until(lambda: len(list(pids.iterdir())) == 2, 120), "the family did not start"
     return [int(path.name) for path in pids.iterdir()]
 
 
@@ -117,8 +117,8 @@ def test_a_killed_supervisor_takes_daemons_of_its_services_with_it(tmp_path: Pat
     with supervisor(tmp_path, pids) as parent:
         processes = both(pids)
         parent.kill()
-    assert wait_until(lambda: all(map(gone, processes)), 20), "a daemon outlived its supervisor"
-    assert wait_until(lambda: marked(tmp_path) == [], 20)
+    assert wait_until(lambda: all(map(gone, processes)), 120), "a daemon outlived its supervisor"
+    assert wait_until(lambda: marked(tmp_path) == [], 120)
 
 
 @pytest.mark.usefixtures("adopting")
@@ -126,7 +126,7 @@ def test_when_its_guard_is_killed_the_supervisor_ends_the_service(tmp_path: Path
     guarded = start(family(tmp_path, pids), tmp_path)
     processes = both(pids)
     guarded.process.kill()
-    assert wait_until(lambda: guarded.poll() is not None, 20)
+    assert wait_until(lambda: guarded.poll() is not None, 120)
     assert all(map(gone, processes))
     assert marked(tmp_path) == []
 
@@ -149,7 +149,7 @@ def test_when_guard_and_supervisor_are_killed_the_sweep_ends_the_service(tmp_pat
 
 def test_a_service_that_ends_by_itself_leaves_no_daemon(tmp_path: Path, pids: Path) -> None:
     guarded = start(family(tmp_path, pids, "leave"), tmp_path)
-    assert wait_until(lambda: guarded.poll() is not None, 20)
+    assert wait_until(lambda: guarded.poll() is not None, 120)
     assert guarded.poll() == 0
     assert not any(map(psutil.pid_exists, members(pids)))
 
@@ -162,7 +162,7 @@ def test_a_program_that_does_not_exist_is_a_sentence(tmp_path: Path) -> None:
 def test_a_program_that_fails_is_reported_with_its_last_words(tmp_path: Path) -> None:
     argv = (sys.executable, "-c", "import sys; sys.exit('the well is dry')")
     with pytest.raises(ServiceFailed, match="the well is dry"):
-        run_to_end(Service("well", argv, {}, tmp_path / "log"), tmp_path, 30)
+        run_to_end(Service("well", argv, {}, tmp_path / "log"), tmp_path, 120)
 
 
 def test_a_service_sees_its_environment_and_no_descriptor_of_ours(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_a_service_that_ends_is_started_again(tmp_path: Path, pids: Path) -> Non
     watch.start()
     psutil.Process(first.pid).kill()
     try:
-        assert wait_until(lambda: watch.kept[0].guarded is not first, 30), "it was not started again"
-        assert wait_until(lambda: watch.statuses() == {"family": "running"}, 10)
+        assert wait_until(lambda: watch.kept[0].guarded is not first, 120), "it was not started again"
+        assert wait_until(lambda: watch.statuses() == {"family": "running"}, 120)
     finally:
         watch.stop(last="")
     assert {"family": "restarting"} in seen
@@ -208,11 +208,11 @@ def test_a_service_that_is_stopped_and_says_nothing_is_ended_and_started_again(t
     first = watch.add("answering", lambda: start(service, tmp_path), probe=probe)
     watch.start()
     try:
-        assert wait_until(lambda: probe._answered is not None, 30), "it never answered"
+        assert wait_until(lambda: probe._answered is not None, 120), "it never answered"
         psutil.Process(first.pid).suspend()
-        assert wait_until(lambda: watch.kept[0].guarded is not first, 30), "it was not started again"
+        assert wait_until(lambda: watch.kept[0].guarded is not first, 120), "it was not started again"
         assert [cause for _, cause in watch.kept[0].ends] == ["it did not answer"]
-        assert wait_until(lambda: probe._answered is not None, 30), "the new one does not answer"
+        assert wait_until(lambda: probe._answered is not None, 120), "the new one does not answer"
     finally:
         watch.stop(last="")
     assert marked(tmp_path) == []
@@ -221,7 +221,7 @@ def test_a_service_that_is_stopped_and_says_nothing_is_ended_and_started_again(t
 def test_a_service_that_keeps_ending_is_given_up(tmp_path: Path) -> None:
     def begin() -> Guarded:
         guarded = start(Service("short", (sys.executable, "-c", ""), {}, tmp_path / "log"), tmp_path)
-        assert wait_until(lambda: guarded.poll() is not None, 30)
+        assert wait_until(lambda: guarded.poll() is not None, 120)
         return guarded
 
     kept = Kept("short", begin, begin(), status="running")

@@ -85,8 +85,8 @@ def test_committed_rows_survive_when_server_and_supervisor_are_killed(settings: 
         family = [server, *server.children(recursive=True)]
         server.kill()
         holder.kill()
-    assert wait_until(lambda: all(map(gone, family)), 20), "the server outlived its supervisor"
-    assert wait_until(lambda: not locked(settings), 20)
+    assert wait_until(lambda: all(map(gone, family)), 60), "the server outlived its supervisor"
+    assert wait_until(lambda: not locked(settings), 60)
     with embedded_postgres(settings) as where:
         assert ask(where, "SELECT number FROM kept") == (7,)
 

@@ -122,8 +122,8 @@ def test_a_killed_postgres_is_started_again(settings: Settings) -> None:
                 return False
             return pid_file.read_text().split("\n")[0] != first
 
-        assert wait_until(another_answers, 60), "Postgres was not started again"
-        assert wait_until(lambda: stack.statuses() == {"postgres": "running"}, 10)
+        assert wait_until(another_answers, 120), "Postgres was not started again"
+        assert wait_until(lambda: stack.statuses() == {"postgres": "running"}, 60)
 
 
 def test_a_background_stack_is_found_refused_twice_and_ended(settings: Settings) -> None:
@@ -149,8 +149,8 @@ def test_a_crashed_supervisor_leaves_nothing(settings: Settings) -> None:
     assert up.pid is not None
     family = [psutil.Process(up.pid), *psutil.Process(up.pid).children(recursive=True)]
     os.kill(up.pid, signal.SIGKILL)
-    assert wait_until(lambda: all(map(gone, family)), 20)
-    assert wait_until(lambda: not locked(settings), 5)
+    assert wait_until(lambda: all(map(gone, family)), 60)
+    assert wait_until(lambda: not locked(settings), 60)
     assert not state(settings).running
     assert up_detached(settings, ["postgres"]).running
 
@@ -165,10 +165,10 @@ def test_down_ends_what_is_left_when_supervisor_and_guards_were_killed(settings:
         process.suspend()  # none may notice another's end
     for process in (supervisor, *guards):
         process.kill()
-    assert wait_until(lambda: all(map(gone, (supervisor, *guards))), 10)
+    assert wait_until(lambda: all(map(gone, (supervisor, *guards))), 60)
     assert not all(map(gone, rest))
     assert down(settings) is True
-    assert wait_until(lambda: all(map(gone, rest)), 10)
+    assert wait_until(lambda: all(map(gone, rest)), 60)
 
 
 def test_a_background_stack_that_cannot_start_says_why_and_leaves_nothing(settings: Settings) -> None:

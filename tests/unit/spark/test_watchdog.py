@@ -43,10 +43,10 @@ def watched(jvm: Fake) -> tuple[Watchdog, list[str]]:
 def test_a_jvm_that_is_gone_ends_the_driver_at_once() -> None:
     jvm = Fake()
     dog, ends = watched(jvm)
-    assert wait_until(lambda: jvm.asked > 1, 10)
+    assert wait_until(lambda: jvm.asked > 1, 60)
     assert dog.health() is None
     jvm.running = False
-    assert wait_until(lambda: ends == ["its JVM is gone"], 10)
+    assert wait_until(lambda: ends == ["its JVM is gone"], 60)
     assert dog.health() == "the JVM is gone"
 
 
@@ -54,8 +54,8 @@ def test_a_jvm_that_hangs_is_killed_and_health_says_so_before() -> None:
     jvm = Fake()
     dog, ends = watched(jvm)
     jvm.silent.set()
-    assert wait_until(lambda: (dog.health() or "").startswith("the JVM has not answered"), 10)
-    assert wait_until(lambda: bool(ends), 10)
+    assert wait_until(lambda: (dog.health() or "").startswith("the JVM has not answered"), 60)
+    assert wait_until(lambda: bool(ends), 60)
     assert jvm.killed
     assert "not answered" in ends[0]
 
@@ -64,7 +64,7 @@ def test_a_watchdog_that_fails_ends_the_driver() -> None:
     jvm = Fake()
     _, ends = watched(jvm)
     jvm.broken = True
-    assert wait_until(lambda: ends == ["its watchdog has ended"], 10)
+    assert wait_until(lambda: ends == ["its watchdog has ended"], 60)
 
 
 def test_one_that_is_stopped_ends_nothing() -> None:

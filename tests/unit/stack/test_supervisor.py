@@ -124,9 +124,9 @@ def test_a_service_that_hangs_is_ended_and_begun_again_and_one_that_starts_is_le
     one.probe = probe
     assert not wait_until(lambda: one.look(0.0), 0.5, every_s=0.01), "it has not answered yet: it starts"
     heard[0] = True
-    assert wait_until(lambda: one.look(0.0) or probe._answered is not None, 10, every_s=0.01)
+    assert wait_until(lambda: one.look(0.0) or probe._answered is not None, 60, every_s=0.01)
     heard[0] = False
-    assert wait_until(lambda: one.look(0.0) or one.status != "running", 10, every_s=0.01)
+    assert wait_until(lambda: one.look(0.0) or one.status != "running", 60, every_s=0.01)
     assert [cause for _, cause in one.ends] == ["it did not answer"]
     one.look(one.due)
     assert (one.status, one.hung, probe.is_silent()) == ("running", False, False)
@@ -144,11 +144,11 @@ def test_no_error_ends_the_watch() -> None:
     first = watch.add("service", guarded)
     watch.start()
     cast(Running, first).code = 1
-    assert wait_until(lambda: {"service": "running"} in told[3:], 10), "the record was not written again"
+    assert wait_until(lambda: {"service": "running"} in told[3:], 60), "the record was not written again"
     for thread in threading.enumerate():
         if thread.name == "stack-watch":
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
     second = cast(Running, watch.kept[0].guarded)
     second.code = 1
-    assert wait_until(lambda: watch.kept[0].guarded is not cast(Guarded, second), 10), "nobody watches any more"
+    assert wait_until(lambda: watch.kept[0].guarded is not cast(Guarded, second), 60), "nobody watches any more"
     watch.stop("")
