@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from etl.settings import PROJECT
+from tests.support.airflow_python import ask
 
 SCRIPT = """
 import json, sys
@@ -58,10 +59,7 @@ def test_a_notifier_is_told_and_what_is_none_is_refused_in_a_sentence(tmp_path: 
 
 def test_the_benchmark_is_run_by_hand_only_and_its_form_knows_every_bench(tmp_path: Path) -> None:
     script = SCRIPT.replace("import digest", "import benchmark as digest") + "\nprint(json.dumps(digest.BENCHES))\n"
-    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    dag, benches = (json.loads(line) for line in done.stdout.splitlines()[-2:])
+    dag, benches = (json.loads(line) for line in ask(script, tmp_path)[-2:])
     assert (dag["tasks"], dag["schedule"], dag["heavy"]) == (["measure"], "None", [])
     for bench in benches:
         assert (PROJECT / "bench" / f"{bench}.py").is_file() or (PROJECT / "bench" / bench / "__main__.py").is_file()

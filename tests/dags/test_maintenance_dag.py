@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-from etl.settings import PROJECT
+from tests.support.airflow_python import ask
 
 SCRIPT = """
 import json, sys
@@ -27,10 +24,7 @@ print(json.dumps({
 
 
 def test_every_pipeline_is_kept_up_daily_with_a_form_for_how_much_history_stays(tmp_path: Path) -> None:
-    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    dag = json.loads(done.stdout.splitlines()[-1])
+    dag = json.loads(ask(SCRIPT, tmp_path)[-1])
     assert dag["tasks"] == ["correlations", "keep_up", "logs", "masters"]
     assert dag["pipelines"] == ["orders", "trips", "web_sessions"]
     assert (dag["schedule"], dag["max_active_runs"]) == ("@daily", 1)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from etl import settings
 from etl.masters.declared import declared_masters
 from etl.settings import PROJECT
+from tests.support.airflow_python import ask
 
 DAG_FILE = PROJECT / "dags" / "master_data.py"
 
@@ -36,10 +34,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def dag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")), "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return dict(json.loads(ask(SCRIPT, tmp_path_factory.mktemp("airflow"))[-1]))
 
 
 def test_every_master_goes_its_own_way_through_the_three_steps(dag: dict[str, dict[str, list[str]]]) -> None:

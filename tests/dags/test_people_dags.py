@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from etl.settings import PROJECT
+from tests.support.airflow_python import ask
 
 SCRIPT = """
 import json, sys
@@ -37,11 +35,7 @@ for dag, name, value in ((held, "pipeline", "../orders"), (held, "batch", 0), (b
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    home = str(tmp_path_factory.mktemp("airflow"))
-    env = {**os.environ, "AIRFLOW_HOME": home, "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=PROJECT, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return ask(SCRIPT, tmp_path_factory.mktemp("airflow"))
 
 
 def test_a_question_waits_as_long_as_it_takes_and_its_answer_is_written_down(told: list[str]) -> None:
