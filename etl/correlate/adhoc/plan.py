@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from etl.correlate.adhoc.query.model import Edge, End, Query
@@ -28,7 +29,7 @@ class Leaf:
         return self.stream
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Join:
     """`left` holds the edge's left stream, so that equal joins are equal."""
 
@@ -36,9 +37,20 @@ class Join:
     right: Tree
     edge: Edge
 
-    @property
+    @cached_property
     def streams(self) -> frozenset[str]:
         return self.left.streams | self.right.streams
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.left, self.right, self.edge))
+
+    def __hash__(self) -> int:
+        """Results are looked up by trees, many times in every slot."""
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Join], tuple[Tree, Tree, Edge]]:
+        return Join, (self.left, self.right, self.edge)  # another process hashes text differently
 
     def __str__(self) -> str:
         return f"({self.left} ⋈ {self.right})"
@@ -66,13 +78,29 @@ def joins_of(tree: Tree) -> Iterator[Join]:
 Groups = Mapping[Edge, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """A shared computation: a join tree and the query groups of its edges."""
 
     tree: Join
     groups: tuple[int, ...]  # of edges_of(tree)
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.tree, self.groups))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Node], tuple[Join, tuple[int, ...]]]:
+        return Node, (self.tree, self.groups)
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """In the order in which their slots are named."""
+        return tuple(sorted(self.tree.streams))
+
+    @cached_property
     def children(self) -> tuple[Node | Leaf, Node | Leaf]:
         of = dict(zip(edges_of(self.tree), self.groups, strict=True))
         left, right = self.tree.left, self.tree.right

@@ -93,7 +93,7 @@ class Component:
         """New query sets of a bucket: results that were made from older ones lack queries that have woken up since."""
         if (stream, when) in self.leaves:
             for node, slots in list(self.results):
-                if dict(zip(sorted(node.tree.streams), slots, strict=True)).get(stream) == when:
+                if dict(zip(node.streams, slots, strict=True)).get(stream) == when:
                     del self.results[node, slots]
         self.leaves[stream, when] = leaf
 
@@ -102,7 +102,7 @@ class Component:
         for key in [key for key in self.leaves if key not in held]:
             del self.leaves[key]
         for node, slots in list(self.results):
-            if any(key not in held for key in zip(sorted(node.tree.streams), slots, strict=True)):
+            if any(key not in held for key in zip(node.streams, slots, strict=True)):
                 del self.results[node, slots]
 
     @property

@@ -181,7 +181,7 @@ class AdhocJoin:
         newest, possible, there = self.next_slot - 1, team.mask & component.awake, list[list[When]]()
         if not possible:
             return
-        for stream in sorted(root.tree.streams):
+        for stream in root.streams:
             recent = (at for name, at in self._buckets if name == stream and at.batch >= team.created)
             leaves = {at: leaf for at in recent if (leaf := self._leaf(component, stream, at)) is not None}
             possible &= reduce(or_, (leaf.mask for leaf in leaves.values()), 0)
@@ -209,15 +209,15 @@ class AdhocJoin:
         return component.results[node, slots]
 
     def _joined(self, component: Component, node: Node, slots: Slots, mask: int) -> Factor | Flat | None:
-        at = dict(zip(sorted(node.tree.streams), slots, strict=True))
+        at = dict(zip(node.streams, slots, strict=True))
         sides: list[Factor | Flat] = []
-        for child in node.children():
+        for child in node.children:
             if isinstance(child, Leaf):
                 side: Factor | Flat | None = self._leaf(component, child.stream, at[child.stream])
                 if isinstance(side, Factor) and not self.late:
                     side = eager.flatten_leaf(side)
             else:
-                below = tuple(at[stream] for stream in sorted(child.tree.streams))
+                below = tuple(at[stream] for stream in child.streams)
                 side = self._join(component, child, below, mask)
             if side is None:
                 return None

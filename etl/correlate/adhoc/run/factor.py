@@ -94,11 +94,12 @@ class Link:
 
 @dataclass
 class Factor:
-    """A join result of one bucket per stream. `links` form a tree; the last one was joined last."""
+    """A join result of one bucket per stream. `links` form a tree; the last one was joined last, from two sides."""
 
     buckets: Mapping[str, Bucket]
     sets: Mapping[str, QuerySets]
     links: tuple[Link, ...] = ()
+    sides: tuple[Factor, ...] = field(default=(), repr=False)
     _indexes: dict[tuple[End, int], Csr] = field(default_factory=dict, repr=False)
     _alive: dict[str, QuerySets] = field(default_factory=dict, repr=False)
 
@@ -119,7 +120,7 @@ class Factor:
     def part(self, keep: Bools) -> Factor:
         """The results with some of the matched keys of the last link."""
         *inner, link = self.links
-        return Factor(self.buckets, self.sets, (*inner, link.restricted(keep)))
+        return Factor(self.buckets, self.sets, (*inner, link.restricted(keep)), self.sides)
 
     def _reduced(self, stream: str, came_by: Link | None) -> QuerySets:
         sets = self.sets[stream]
@@ -176,7 +177,7 @@ def join(left: Factor, right: Factor, edge: Edge, mask: int, sharers: int) -> Fa
         return None
     link = Link(edge, left_index, right_index, at_left, at_right)
     sets = {**left.sets, **right.sets, edge.left.stream: of_left, edge.right.stream: of_right}
-    return Factor({**left.buckets, **right.buckets}, sets, (*left.links, *right.links, link))
+    return Factor({**left.buckets, **right.buckets}, sets, (*left.links, *right.links, link), (left, right))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,18 @@ def pair_counts(
 
 
 @kernel
+def dot(left: I64, at_left: I64, left_columns: I32, right: I64, at_right: I64, right_columns: I32) -> I64:
+    """Over the keys in common the sum of the products of what both sides weigh, for each of some queries."""
+    total = np.zeros(len(left_columns), np.int64)
+    for key in range(len(at_left)):
+        for query in range(len(total)):
+            weight = left[at_left[key], left_columns[query]]
+            if weight:
+                total[query] += weight * right[at_right[key], right_columns[query]]
+    return total
+
+
+@kernel
 def pairs(
     left_offsets: I64, left_members: I32, left_words: U64, at_left: I64,
     right_offsets: I64, right_members: I32, right_words: U64, at_right: I64, mask: U64,
@@ -181,7 +193,7 @@ def weigh(weights: I64, numbers: I32, message: I64) -> I64:
 
 @kernel
 def key_weights(offsets: I64, members: I32, at: I64, words: U64, places: I32, weights: I64) -> I64:
-    """For each matched key and each query (its bit's place) the summed weights of the rows that have the bit."""
+    """For each of some keys and each query (its bit's place) the summed weights of the rows that have the bit."""
     out = np.zeros((len(at), len(places)), np.int64)
     for key in range(len(at)):
         for i in range(offsets[at[key]], offsets[at[key] + 1]):

@@ -16,12 +16,14 @@ from etl.correlate.adhoc.query.model import ColumnOf
 from etl.correlate.adhoc.run import eager
 from etl.correlate.adhoc.run.aggregate import aggregate
 from etl.correlate.adhoc.run.components import Team
-from etl.correlate.adhoc.run.count import count
+from etl.correlate.adhoc.run.count import Counts, counts
 from etl.correlate.adhoc.run.eager import Flat
 from etl.correlate.adhoc.run.factor import Factor, Rows, multiply_out
 from etl.correlate.adhoc.run.partitioning import Partitioning, tasks_of_rows
 from etl.correlate.adhoc.run.result import COUNT, Chunk, QueryRows, merge_partials
 from etl.correlate.adhoc.run.tally import tally
+
+_AT_A_TIME = 256  # joins that are counted together
 
 
 class Sink:
@@ -29,7 +31,8 @@ class Sink:
 
     def __init__(self, team: Team, type_of: Callable[[ColumnOf], pa.DataType]) -> None:
         self._team, self._type_of = team, type_of
-        self._counts: dict[int, int] = {}
+        self._counts: Counts = {}
+        self._to_count: list[tuple[Factor, int]] = []
         self._partials: dict[int, list[pa.Table]] = {}
         self.rows: dict[str, QueryRows] = {}
 
@@ -47,7 +50,9 @@ class Sink:
             self._take_flat(joined, counting, rows, bitsets.positions_of(rest))
             return
         if counting:
-            self._add(count(joined, counting))
+            self._to_count.append((joined, counting))
+            if len(self._to_count) >= _AT_A_TIME:
+                self._count()
         for number in bitsets.positions_of(rest):
             self._add_partial(number, aggregate(joined, self._team.by_number[number].query, number))
         if rows:
@@ -61,6 +66,11 @@ class Sink:
         for number in rest:
             chunk = Chunk(joined.buckets, found.of(number))
             self._add_partial(number, tally(self._team.by_number[number].query, chunk, self._type_of))
+
+    def _count(self) -> None:
+        """What has been joined since the last time: sides that are in several joins are weighed once."""
+        self._add(counts(self._to_count))
+        self._to_count.clear()
 
     def _add(self, counts: dict[int, int]) -> None:
         for number, many in counts.items():
@@ -80,6 +90,7 @@ class Sink:
 
     def merged(self) -> dict[str, pa.Table]:
         """The partial aggregates of the slot, by query."""
+        self._count()
         found = {
             self._team.by_number[n].query.name: pa.table({COUNT: pa.array([many], pa.int64())})
             for n, many in self._counts.items()
