@@ -23,6 +23,7 @@ from etl.correlate.adhoc.query.place import Scope, refuse
 from etl.correlate.adhoc.query.values import ValueSet
 
 MAX_ALTERNATIVES = 32
+_LEAST, _MOST = -(2**63), 2**63 - 1  # whole numbers are compared as int64
 Equality = tuple[ColumnOf, ColumnOf, exp.Expr]
 Compare = Callable[[Any], ValueSet]
 
@@ -151,10 +152,7 @@ def _compare(
     kind = scope.type_of(column)
     if domain_of(kind) is None:
         raise refuse(scope.sql, side, f"column {column.column!r} is a {kind}, which cannot be compared")
-    found = values.NOTHING
-    for each in constants:
-        found = found.union(_allowed(operator, _value(each, kind, column, node, scope)))
-    return column, found
+    return column, values.union_of([_allowed(operator, _value(each, kind, column, node, scope)) for each in constants])
 
 
 def _value(node: exp.Expr, kind: pa.DataType, column: ColumnOf, whole: exp.Expr, scope: Scope) -> Any:
@@ -170,7 +168,7 @@ def _literal(node: exp.Expr) -> Any:
     if isinstance(node, exp.Neg):
         inner = _literal(node.this)
         if isinstance(inner, Decimal):
-            return -inner
+            return inner.copy_negate()  # unlike -inner exact, whatever the number of digits
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
         return str(node.this.this)
     if isinstance(node, exp.Literal):
@@ -184,6 +182,8 @@ def _allowed(operator: type[exp.Expr], value: Any) -> ValueSet:
     """What `column operator value` lets through. A fraction beside whole numbers is moved to the next of them."""
     down = up = value
     if isinstance(value, Decimal):
+        if not _LEAST <= value <= _MOST:
+            return _beyond(operator, above=value > 0)
         down, up = math.floor(value), math.ceil(value)
     whole = down == up
     if operator in (exp.EQ, exp.In):
@@ -193,3 +193,11 @@ def _allowed(operator: type[exp.Expr], value: Any) -> ValueSet:
     if operator in (exp.LT, exp.LTE):
         return values.below(down, inclusive=operator is exp.LTE or not whole)
     return values.above(up, inclusive=operator is exp.GTE or not whole)
+
+
+def _beyond(operator: type[exp.Expr], *, above: bool) -> ValueSet:
+    """A comparison with a number beyond all that a column can hold: true of everything that is there, or of nothing."""
+    if operator in (exp.EQ, exp.In):
+        return values.NOTHING
+    everything = operator is exp.NEQ or (operator in (exp.LT, exp.LTE)) == above
+    return values.NOT_NULL if everything else values.NOTHING

@@ -10,7 +10,7 @@ bucket is made.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 from etl.columnar.keys import to_contiguous
 
 Domain = Literal["integer", "float", "text"]
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _DIGITS = 18  # of a decimal whose unscaled value is an int64
 
 
@@ -59,7 +60,7 @@ def constant(value: Any, kind: pa.DataType) -> Any:
         raise ValueError("compare it with a number")
     if domain == "float":
         return float(value)
-    return value.scaleb(kind.scale) if pa.types.is_decimal(kind) else value
+    return _EXACT.scaleb(value, kind.scale) if pa.types.is_decimal(kind) else value
 
 
 def _temporal(value: Any, kind: pa.DataType) -> int:

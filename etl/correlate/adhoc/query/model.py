@@ -78,6 +78,11 @@ class Aggregate:
     of: ColumnOf | None  # None: count(*)
     name: str
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The columns that an average brings with it, so that averages can be added up: its sum and its count."""
+        return (f"{self.name}__sum", f"{self.name}__count") if self.kind == "avg" else ()
+
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:

@@ -20,6 +20,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from etl.correlate.adhoc.errors import QueryRefused
 from etl.correlate.adhoc.query.conditions import Equality, split
 from etl.correlate.adhoc.query.domain import domain_of
+from etl.correlate.adhoc.query.grammar import check_grammar, check_name, check_text, too_deep
 from etl.correlate.adhoc.query.keys import comparison_kind
 from etl.correlate.adhoc.query.model import (
     Aggregate,
@@ -49,6 +50,14 @@ _CLAUSES = {
 
 def parse_query(name: str, sql: str, window: int, streams: Mapping[str, Stream]) -> Query:
     """The query that `sql` asks for over the declared streams, with a window of so many slots."""
+    check_text(sql)
+    try:
+        return _query(name, sql, window, streams)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _query(name: str, sql: str, window: int, streams: Mapping[str, Stream]) -> Query:
     select = _select(sql)
     scope = Scope(sql, _sources(select, sql, streams))
     equalities: list[Equality] = []
@@ -85,6 +94,7 @@ def _select(sql: str) -> exp.Select:
         inner = next((found for found in select.find_all(kind) if found is not select), None)
         if inner is not None:
             raise refuse(sql, inner, f"{what} cannot be shared")
+    check_grammar(sql, select)
     return select
 
 
@@ -188,7 +198,8 @@ def _group_by(select: exp.Select, scope: Scope) -> tuple[ColumnOf, ...]:
 def _outputs(select: exp.Select, scope: Scope, group_by: tuple[ColumnOf, ...]) -> tuple[OutputColumn | Aggregate, ...]:
     found: list[OutputColumn | Aggregate] = []
     for node in select.expressions:
-        inner = node.this if isinstance(node, exp.Alias) else node
+        inner = _unnamed(node)
+        check_name(scope.sql, node, node.alias)
         if type(inner) in _AGGREGATES:
             found.append(_aggregate(inner, node.alias, scope))
         elif _is_star(inner):
@@ -208,11 +219,21 @@ def _outputs(select: exp.Select, scope: Scope, group_by: tuple[ColumnOf, ...]) -
 
 def _check_grouped(select: exp.Select, scope: Scope, group_by: tuple[ColumnOf, ...]) -> None:
     for node in select.expressions:
-        inner = node.this if isinstance(node, exp.Alias) else node
+        inner = _unnamed(node)
         if _is_star(inner):
             raise refuse(scope.sql, node, "* cannot stand beside an aggregate")
         if isinstance(inner, exp.Column) and scope.resolve(inner) not in group_by:
             raise refuse(scope.sql, node, f"column {inner.name!r} must be in GROUP BY or inside an aggregate")
+    shown = {scope.resolve(node) for node in map(_unnamed, select.expressions) if isinstance(node, exp.Column)}
+    for node in select.args["group"].expressions if group_by else ():
+        if scope.resolve(node) not in shown:
+            raise refuse(
+                scope.sql, node, f"column {node.name!r} is in GROUP BY and not in SELECT: rows would lack their group"
+            )
+
+
+def _unnamed(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.Alias) else node
 
 
 def _is_star(node: exp.Expr) -> bool:
@@ -229,17 +250,25 @@ def _star(node: exp.Expr, scope: Scope) -> list[OutputColumn]:
 
 
 def _distinct_names(outputs: list[OutputColumn | Aggregate]) -> tuple[OutputColumn | Aggregate, ...]:
-    """Outputs of the same name, as * makes them, are told apart by their stream, then by a number."""
-    names = [each.name for each in outputs]
+    """Outputs of the same name, as * makes them, are told apart by their stream, then by a number.
+
+    Tables do not tell capitals from small letters, and an average takes two names more.
+    """
+    names, taken = [each.name.lower() for each in outputs], set[str]()
     found: list[OutputColumn | Aggregate] = []
     for each in outputs:
         name = each.name
-        if names.count(name) > 1 and each.of is not None:
+        if names.count(name.lower()) > 1 and each.of is not None:
             name = f"{each.of.stream}_{name}"
-        taken = {other.name for other in found}
-        choices = (name, *(f"{name}_{number}" for number in range(2, len(outputs) + 2)))
-        found.append(replace(each, name=next(choice for choice in choices if choice not in taken)))
+        choices = (name, *(f"{name}_{number}" for number in range(2, 4 * len(outputs) + 2)))
+        named = next(one for choice in choices if not taken & _taken_by(one := replace(each, name=choice)))
+        taken |= _taken_by(named)
+        found.append(named)
     return tuple(found)
+
+
+def _taken_by(each: OutputColumn | Aggregate) -> set[str]:
+    return {name.lower() for name in (each.name, *(each.parts if isinstance(each, Aggregate) else ()))}
 
 
 def _aggregate(node: exp.Expr, alias: str, scope: Scope) -> Aggregate:

@@ -32,6 +32,7 @@ from etl.correlate.adhoc.query.model import Alternative
 from etl.correlate.adhoc.query.values import BEFORE, ValueSet
 
 _LOOKUP = 1 << 16  # a range of cut points up to this wide is looked up in a table instead of searched
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Cells:
     def _lookup_table(self) -> I32 | None:
         """The cells of all integers from one below the first point to one above the last."""
         if self.domain != "integer" or not self.points or self.points[-1] - self.points[0] >= _LOOKUP:
+            return None
+        if not _LEAST < self.points[0] <= self.points[-1] < _MOST - 1:  # there is nothing below or above
             return None
         return self._search(np.arange(self.points[0] - 1, self.points[-1] + 2, dtype=np.int64))
 

@@ -86,6 +86,22 @@ REFUSALS = {
     "select V.vid from V, W where V.vid = W.vid and 1 = 1": ("names no column", 1, 48),
     "select V.vid from V, W, C where V.vid = W.vid and W.usr = C.usr and C.length = V.length": (
         "joins in a circle", 1, 69),
+    "select V.vid from V natural join W where V.vid = W.vid": ("NATURAL and ASOF joins", 1, 34),
+    "select V.vid from V asof join W on V.vid = W.vid": ("NATURAL and ASOF joins", 1, 31),
+    "select V.vid from V tablesample (10 percent), W where V.vid = W.vid": ("TABLESAMPLE cannot", 1, 19),
+    "select V.vid from V version as of 1, W where V.vid = W.vid": ("a version of a stream", 1, 19),
+    "select V.vid from V pivot (count(*) for geo in ('a')), W where V.vid = W.vid": ("PIVOT cannot", 1, 19),
+    "select V.vid from V as x(a, b), W where x.vid = W.vid": ("other names for a stream's columns", 1, 24),
+    "select * except (geo) from V, W where V.vid = W.vid": ("* EXCEPT cannot", 1, 8),
+    "select a.V.vid from V, W where V.vid = W.vid": ("more than two parts", 1, 8),
+    "select count(V.vid, W.vid) from V, W where V.vid = W.vid": ("count of several columns", 1, 8),
+    "select V.vid from V, W where V.vid = W.vid for update": ("FOR UPDATE cannot", 1, 8),
+    "select V.vid into x from V, W where V.vid = W.vid": ("INTO cannot", 1, 8),
+    "select V.vid, count(*) from V, W where V.vid = W.vid group by V.vid with rollup": ("ROLLUP of GROUP", 1, 63),
+    "select count(*) from V, W where V.vid = W.vid group by V.vid": ("in GROUP BY and not in SELECT", 1, 56),
+    "select V.vid as `a b` from V, W where V.vid = W.vid": ("an output is named 'a b'", 1, 8),
+    "select V.vid from V, W where V.vid = W.vid\nand V.geo = 'a\0b'": ("cannot be kept", 2, 15),
+    "select V.vid from V, W where V.vid = W.vid and V.geo = '\ud800'": ("cannot be kept", 1, 57),
     "delete from V": ("one SELECT", 1, 13),
     "select 1; select 2": ("one SELECT", 1, 18),
 }  # fmt: skip
@@ -98,6 +114,44 @@ def test_what_cannot_be_run_is_refused_at_its_place(sql: str) -> None:
         parsed(sql)
     assert words in str(refusal.value)
     assert (refusal.value.line, refusal.value.column) == (line, column), str(refusal.value)
+
+
+_NESTED = [
+    f"{'(' * 3000}V.length > 1{')' * 3000}",
+    f"{'not ' * 3000}V.length > 1",
+    " and ".join(f"V.length <> {n}" for n in range(900)),
+    " or ".join(f"V.length = {n}" for n in range(900)),
+]
+
+
+@pytest.mark.parametrize("condition", _NESTED, ids=["parentheses", "not", "and", "or"])
+def test_conditions_without_end_are_refused_in_a_sentence(condition: str) -> None:
+    with pytest.raises(QueryRefused, match="nested more than 100 deep"):
+        parsed(f"select V.vid from V, W where V.vid = W.vid and ({condition})")
+
+
+def test_a_text_has_an_end() -> None:
+    with pytest.raises(QueryRefused, match="20,000 are allowed"):
+        parsed(f"select V.vid from V, W where V.vid = W.vid and V.geo = '{'x' * 20_000}'")
+
+
+def test_thousands_of_values_in_a_list_are_one_set() -> None:
+    query = parsed(f"select V.vid from V, W where V.vid = W.vid and V.length in ({', '.join(map(str, range(3000)))})")
+    ((allowed,),) = (each.values() for each in query.selections["V"])
+    assert [2999 in allowed, 3000 in allowed] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "names"),
+    [
+        ("V.vid as A, W.vid as a", ["V_A", "W_a"]),
+        ("avg(V.length) as a, sum(V.length) as a__sum", ["a", "a__sum_2"]),
+        ("sum(V.length) as a__sum, avg(V.length) as a", ["a__sum", "a_2"]),
+        ("count(*), count(*)", ["count", "count_2"]),
+    ],
+)
+def test_no_two_columns_of_a_table_have_one_name(outputs: str, names: list[str]) -> None:
+    assert [each.name for each in parsed(f"select {outputs} from V, W where V.vid = W.vid").outputs] == names
 
 
 def test_too_many_alternatives_are_refused() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,3 +104,26 @@ def test_sets_of_values_are_closed_under_and_or_not(one: values.ValueSet, other:
         assert (value in one.union(other)) == (value in one or value in other)
         assert (value in one.intersection(other)) == (value in one and value in other)
         assert (value in one.complement()) == (value is not None and value not in one)
+
+
+_BIG = "9" * 40
+
+
+@pytest.mark.parametrize(
+    ("condition", "everybody"),
+    [
+        (f"V.length < {_BIG}", True), (f"V.length > {_BIG}", False), (f"V.length = {_BIG}", False),
+        (f"V.length <> -{_BIG}", True), (f"V.length >= -{_BIG}", True), (f"V.length <= -{_BIG}", False),
+        ("V.length < 1e99999999", True), ("V.length in (1e400, -1e400)", False), ("V.price < 1e99999999", True),
+        ("V.length > -9223372036854775808", True), ("V.length < 9223372036854775807", True),
+        ("V.length <= 9223372036854775806 and V.length >= 9223372036854775806", False),
+        (f"V.price <= 4.{_BIG}", False), (f"V.price > -0.{_BIG}", True),
+    ],
+)  # fmt: skip
+def test_numbers_that_no_column_can_hold_are_compared_and_stop_nobody(condition: str, everybody: bool) -> None:
+    query = query_on("V", condition)
+    selections = Selections(STREAMS["V"].columns, [query.selections.get("V"), None])
+    rows = table("V", [{"vid": 1, "length": n, "geo": "x", "price": Decimal(5)} for n in (0, 7, -7)])
+    found = selections.evaluate(selections.locate(rows), 3, 3)
+    assert bitsets.has_bit(found, 0).tolist() == [everybody] * 3
+    assert bitsets.has_bit(found, 1).tolist() == [True] * 3
