@@ -207,7 +207,7 @@ ACTIONS: dict[str, Action] = {
                 "It sees what comes with the next micro-batch of correlations, and later."
             ),
             needs=("query",),
-            examine=lambda queries, asked, _: queries.examine_new(asked.query or "", asked.sql, asked.within),
+            examine=lambda queries, asked, user: queries.examine_new(asked.query or "", asked.sql, asked.within, user),
         ),
         Action(
             "delete-query",

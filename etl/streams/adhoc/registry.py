@@ -101,7 +101,7 @@ class QueryRegistry(Statements):
         with self.transaction():
             self._execute("lock table etl.query in share row exclusive mode")
             self._expire(now)
-            self._check(asked, limits)
+            self.examine(asked.name, asked.owner, limits)
             values = {
                 "name": asked.name, "owner": asked.owner, "sql": asked.sql, "now": now, "expires_at": asked.expires_at,
                 "within_us": asked.within // timedelta(microseconds=1),
@@ -115,21 +115,20 @@ class QueryRegistry(Statements):
             self.log(now, None, [Decision(0, "ask", asked.name, f"{asked.owner} asks for it")])
         return self.get(asked.name)
 
-    def _check(self, asked: Asked, limits: Limits) -> None:
-        taken = self._all(
-            "select owner from etl.query where name = %(name)s and deleted_at is null", {"name": asked.name}
-        )
+    def examine(self, name: str, owner: str, limits: Limits) -> None:
+        """Whether there is room for a query of this name; the first thing that is wrong is raised."""
+        taken = self._all("select owner from etl.query where name = %(name)s and deleted_at is null", {"name": name})
         if taken:
-            raise NameInUse(asked.name, taken[0]["owner"])
+            raise NameInUse(name, taken[0]["owner"])
         (counts,) = self._all(
             "select count(*) as every, count(*) filter (where owner = %(owner)s) as mine "
             "from etl.query where deleted_at is null",
-            {"owner": asked.owner},
+            {"owner": owner},
         )
         if counts["every"] >= limits.queries:
-            raise QuotaExceeded(asked.name, "all queries", counts["every"], limits.queries)
+            raise QuotaExceeded(name, "all queries", counts["every"], limits.queries)
         if counts["mine"] >= limits.queries_per_owner:
-            raise QuotaExceeded(asked.name, f"{asked.owner}'s queries", counts["mine"], limits.queries_per_owner)
+            raise QuotaExceeded(name, f"{owner}'s queries", counts["mine"], limits.queries_per_owner)
 
     def delete(self, name: str, by: str, now: datetime, *, admin: bool = False) -> Record:
         """A query that is to go; it has no result in the next batch."""
@@ -137,12 +136,13 @@ class QueryRegistry(Statements):
             record = self.get(name)
             if record.owner != by and not admin:
                 raise NotTheOwner(name, record.owner, by)
-            self._execute(
+            gone = self._execute(
                 "update etl.query set deleted_at = %(now)s, deleted_by = %(by)s, state = 'deleted', "
-                "deleted_batch = case when created_batch is null then 0 end where id = %(id)s",
+                "deleted_batch = case when created_batch is null then 0 end where id = %(id)s and deleted_at is null",
                 {"now": now, "by": by, "id": record.id},
-                rows=1,
             )
+            if not gone:  # somebody else was faster
+                raise UnknownQuery(name)
             self.log(now, None, [Decision(0, "delete", name, f"{by} deletes it")])
         return record
 

@@ -110,8 +110,9 @@ def aggregated(query: Query, partials: Sequence[pa.Table]) -> pa.Table | None:
     table = finalise(query, merged)
     for each in query.aggregates:
         if each.kind == "avg" and each.of is not None:
-            table = table.append_column(f"{each.name}__sum", merged[atom_name(("sum", each.of))])
-            table = table.append_column(f"{each.name}__count", merged[atom_name(("nonnull", each.of))])
+            atoms = atom_name(("sum", each.of)), atom_name(("nonnull", each.of))
+            for part, atom in zip(each.parts, atoms, strict=True):
+                table = table.append_column(part, merged[atom])
     return table
 
 
@@ -121,11 +122,16 @@ def total(query: Query, rows: pa.Table) -> pa.Table:
     wanted: list[tuple[str, str]] = []
     for each in query.aggregates:
         if each.kind == "avg":
-            wanted += [(f"{each.name}__sum", "sum"), (f"{each.name}__count", "sum")]
+            wanted += [(part, "sum") for part in each.parts]
         else:
             wanted.append((each.name, each.kind if each.kind in ("min", "max") else "sum"))
-    merged = rows.group_by(keys).aggregate(wanted)
-    found = {name: merged[f"{name}_{how}"] for name, how in wanted} | {key: merged[key] for key in keys}
+    names = [name for name, _ in wanted] + keys
+    numbered = pa.table([rows[name] for name in names], names=[str(at) for at in range(len(names))])
+    merged = numbered.group_by([str(names.index(key)) for key in keys]).aggregate(
+        [(str(at), how) for at, (_, how) in enumerate(wanted)]
+    )
+    columns = [f"{at}_{how}" for at, (_, how) in enumerate(wanted)] + [str(names.index(key)) for key in keys]
+    found = {name: merged[column] for name, column in zip(names, columns, strict=True)}
     return pa.table({each.name: _total(each, found) if isinstance(each, Aggregate) else found[each.name]
                      for each in query.outputs})  # fmt: skip
 
@@ -133,6 +139,5 @@ def total(query: Query, rows: pa.Table) -> pa.Table:
 def _total(each: Aggregate, found: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
     if each.kind != "avg":
         return found[each.name]
-    many = found[f"{each.name}__count"].cast(pa.float64())
-    some = pc.if_else(pc.greater(many, 0), many, pa.scalar(None, pa.float64()))
-    return pc.divide(found[f"{each.name}__sum"].cast(pa.float64()), some)
+    sums, counts = (found[part].cast(pa.float64()) for part in each.parts)
+    return pc.divide(sums, pc.if_else(pc.greater(counts, 0), counts, pa.scalar(None, pa.float64())))

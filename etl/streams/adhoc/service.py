@@ -14,25 +14,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from etl.adapters import postgres
 from etl.contract.correlation import LoggedStream
 from etl.contract.times import duration
-from etl.correlate.adhoc.errors import NameInUse, NameRefused, NotTheOwner, QueryRefused
+from etl.correlate.adhoc.errors import NameRefused, NotTheOwner, QueryRefused
 from etl.correlate.adhoc.query.limits import NAME, Limits, window_slots
 from etl.correlate.adhoc.query.model import Query
 from etl.errors import TerminalError
 from etl.settings import Settings
 from etl.streams.adhoc import sharing
+from etl.streams.adhoc.answers import answers
 from etl.streams.adhoc.registry import Asked, QueryRegistry, Record
-from etl.streams.adhoc.results import BATCH, total
+from etl.streams.adhoc.results import BATCH
 from etl.streams.adhoc.state import EventClock, QueryState
-from etl.streams.adhoc.version import Version, compiled_query, open_version
+from etl.streams.adhoc.version import Version, compiled_query, open_readable, open_version
 from etl.streams.declared import catalog
 from etl.streams.ledger import StreamLedger
 from etl.streams.plan import RESULTS, Places
@@ -108,12 +109,11 @@ class Queries:
             )
         return window, life
 
-    def examine_new(self, name: str, sql: str, within: str) -> None:
+    def examine_new(self, name: str, sql: str, within: str, owner: str) -> None:
         """Whether a query could be created now; raises the sentence that creating it would."""
         self.check(name, sql, within)
-        taken = next((one for one in self.summaries() if one["name"] == name), None)
-        if taken is not None:
-            raise NameInUse(name, taken["owner"])
+        with self._registry() as registry:
+            registry.examine(name, owner, limits_of(self.settings))
 
     def examine_owner(self, name: str, user: str) -> None:
         """Whether somebody may delete a query."""
@@ -185,18 +185,12 @@ class Queries:
         """The newest rows; aggregates of all batches added up, unless asked for batch by batch."""
         with self._registry() as registry:
             record = registry.get(name)
-        query = self._compiled(record)
-        folder = self._folder(record)
+        query, folder = self._readable(record), self._folder(record)
         if not (folder / "_delta_log").exists():
-            return {"name": name, "columns": [each.name for each in query.outputs], "rows": [], "total": 0}
-        table = DeltaTable(str(folder)).to_pyarrow_table()
-        if query.aggregates and not by_batch:
-            table = total(query, table)
-        else:
-            hidden = [one for one in table.column_names if one.endswith(("__sum", "__count"))]
-            table = table.drop_columns(hidden if query.aggregates else []).sort_by([(BATCH, "descending")])
-        newest = table.slice(0, limit)
-        return {"name": name, "columns": table.column_names, "rows": _plain(newest), "total": table.num_rows}
+            columns = [] if query is None else [each.name for each in query.outputs]
+            return {"name": name, "columns": columns, "rows": [], "total": 0}
+        newest, many = answers(name, query, folder, limit, by_batch=by_batch)
+        return {"name": name, "columns": newest.column_names, "rows": _plain(newest), "total": many}
 
     def _rates(self, registry: QueryRegistry) -> dict[str, dict[str, float]]:
         """By query: rows, and rows per second, over the last batches."""
@@ -239,17 +233,26 @@ class Queries:
             **rate,
         }
 
-    def _folder(self, record: Record) -> Any:
+    def _folder(self, record: Record) -> Path:
         return Places.of(self.settings).queries / record.folder / RESULTS
 
-    def _compiled(self, record: Record) -> Query:
-        slots = window_slots(record.name, record.within, limits_of(self.settings))
-        return compiled_query(record.name, record.sql, slots, self._streams())
+    def _readable(self, record: Record) -> Query | None:
+        """A query's text; None if its streams have changed so that it cannot be read any more."""
+        slots = -(-record.within // limits_of(self.settings).slot)  # the slots may have been shorter then
+        try:
+            return compiled_query(record.name, record.sql, slots, self._streams())
+        except QueryRefused:
+            return None
 
     def _version(self, state: QueryState) -> Version | None:
+        """What runs, without the queries that cannot be read any more: the next batch suspends them."""
         if state.version is None:
             return None
-        return open_version(Places.of(self.settings).store, state.version, self._streams())
+        store = Places.of(self.settings).store
+        try:
+            return open_version(store, state.version, self._streams())
+        except QueryRefused:
+            return open_readable(store, state.version, self._streams())[0]
 
     def _streams(self) -> tuple[LoggedStream, ...]:
         return catalog(self.settings).streams
