@@ -39,6 +39,7 @@ def _contenders() -> dict[str, Callable[[Path, Options], Iterator[Row]]]:
     return {
         "ours": ours.parallel,
         "ours_changes": ours.changes,
+        "ours_deployment": ours.deployment,
         "ours_idle": ours.idle,
         "separate": spark_joins.measure,
         "streams": spark_streams.measure,

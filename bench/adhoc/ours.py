@@ -78,7 +78,7 @@ def _line(row: Row) -> str:
 
 
 def changes(home: Path, options: Row) -> Iterator[Row]:
-    """Figure 18b, and what ten changes a second cost the others: a thread creates and deletes while batches run."""
+    """What ten changes a second cost the others: a thread creates and deletes while batches run."""
     rows, data, steady = options["rows"], Path(options["data"]), make_queries(options["queries"], QueryShape(), 7)
     with opened(home) as ours:
         ours.create(steady, prefix="steady_")
@@ -99,7 +99,7 @@ def changes(home: Path, options: Row) -> Iterator[Row]:
     took = [one["deployment_s"] for one in latencies if one["name"].startswith("changing_")]
     progress(f"ten changes a second: {after:.2f} s a micro-batch, {before:.2f} s without; {len(made)} changes")
     yield {
-        "figure": "18b", "series": "ours", "changes": len(made), "seconds_quiet": round(before, 4),
+        "figure": "changes", "series": "ours", "changes": len(made), "seconds_quiet": round(before, 4),
         "seconds_changing": round(after, 4), "throughput_ratio": round(before / after, 4),
         "deployment_s_median": round(statistics.median(took), 4), "deployment_s_most": round(max(took), 4),
         "batches_waited_most": max(one["batches_waited"] for one in latencies),
@@ -120,6 +120,41 @@ def _changing(ours: Ours, stop: threading.Event, made: list[str], per_s: int) ->
             ours.create([query], prefix="changing_")
             last = f"changing_{query.name}"
             made.append(last)
+
+
+def deployment(home: Path, options: Row) -> Iterator[Row]:
+    """Figure 18b: SC1, queries come at a rate until so many run in parallel. How long each waits for its effect."""
+    rows, data = options["rows"], Path(options["data"])
+    with opened(home) as ours:
+        batches(ours, data, rows, WARM_UP)
+        for ways in options["ways"]:
+            for per_s, parallel in options["rates"]:
+                queries = make_queries(parallel, QueryShape(ways=ways, selectivity=0.5), 7)
+                prefix = f"w{ways}_r{per_s}_"
+                thread = threading.Thread(target=_coming, args=(ours, queries, prefix, per_s))
+                thread.start()
+                ran = []
+                while thread.is_alive():
+                    ran += batches(ours, data, rows, 1)
+                ran += batches(ours, data, rows, 1)
+                thread.join()
+                took = [one["deployment_s"] for one in ours.deployments() if one["name"].startswith(prefix)]
+                row = {
+                    "figure": "18b", "series": f"{per_s} a second until {parallel}", "x": ways, "queries": len(took),
+                    "deployment_s_mean": round(statistics.mean(took), 4), "deployment_s_most": round(max(took), 4),
+                    "seconds_per_batch": round(statistics.median(one["wall_s"] for one in ran), 4),
+                }  # fmt: skip
+                progress(f"{ways}-way, {row['series']}: in effect after {row['deployment_s_mean']:.2f} s")
+                yield row
+                ours.delete([f"{prefix}{one.name}" for one in queries])
+
+
+def _coming(ours: Ours, queries: list[Query], prefix: str, per_s: int) -> None:
+    """Requests at an even rate, one after the other."""
+    pause = threading.Event()
+    for query in queries:
+        ours.create([query], prefix=prefix)
+        pause.wait(1 / per_s)
 
 
 def idle(home: Path, options: Row) -> Iterator[Row]:

@@ -44,6 +44,11 @@ def _figures(rows: list[Row]) -> Iterator[Figure]:
         ours = [row | {"series": name, "s": row[name]} for row in through if "joins_s" in row for name in _STEPS]
         spent = _panel("", "queries", "seconds", ours, _queries, lambda row: float(row["s"]))
         yield _figure("19", "Where the time of a micro-batch goes", {**spent, "log_x": True})
+    if "18b" in by_figure:
+        waited = by_figure["18b"]
+        mean = _panel("mean", "streams", "seconds", waited, _x, lambda row: float(row["deployment_s_mean"]))
+        most = _panel("most", "streams", "seconds", waited, _x, lambda row: float(row["deployment_s_most"]))
+        yield _figure("18b", "From request to effect", mean, most)
     for name, axis in _AXES.items():
         if name in by_figure:
             yield _figure(name, f"Throughput and memory by {axis}", *_two(axis, by_figure[name]))

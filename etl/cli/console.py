@@ -52,10 +52,11 @@ class Console:
             self.say(f"{what} …")
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table; figures are set to the right."""
+        """A table; figures are set to the right. Where it is too wide, lines are broken and nothing is cut off."""
         table = Table(title=title, title_justify="left")
         for number, column in enumerate(columns):
-            table.add_column(column, justify="left" if number == 0 else "right")
+            name = number == 0
+            table.add_column(column, justify="left" if name else "right", no_wrap=name, overflow="fold")
         for row in rows:
             table.add_row(*[Text(f"{cell:,}" if isinstance(cell, int) else printable(str(cell))) for cell in row])
         self._console.print(table)

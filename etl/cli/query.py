@@ -55,16 +55,19 @@ def list_queries(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
-    columns = ["query", "owner", "state", "window", "since batch", "deployed in", "rows", "rows/s", "expires"]
-    Console().table(f"{len(found)} queries", columns, [_row(one) for one in found])
+    columns = ["query", "owner", "state", "window", "in effect", "rows", "rows/s", "expires"]
+    Console().table(_many(len(found)), columns, [_row(one) for one in found])
+
+
+def _many(queries: int) -> str:
+    return "1 query" if queries == 1 else f"{queries} queries"
 
 
 def _row(one: dict[str, Any]) -> list[Any]:
-    latency = "–" if one["deployment_s"] is None else f"{one['deployment_s']:.1f} s"
-    since = "next" if one["since_batch"] is None else str(one["since_batch"])
+    effect = "next batch" if one["deployment_s"] is None else f"in {one['deployment_s']:.1f} s"
     return [
-        one["name"], one["owner"], one["state"]["name"], f"{one['within_s']:.0f} s", since, latency, int(one["rows"]),
-        f"{one['rows_per_s']:.1f}", one["expires_at"][:16],
+        one["name"], one["owner"], one["state"]["name"], f"{one['within_s']:.0f} s", effect, int(one["rows"]),
+        f"{one['rows_per_s']:.1f}", one["expires_at"][:10],
     ]  # fmt: skip
 
 

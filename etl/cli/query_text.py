@@ -24,7 +24,7 @@ def show_lines(one: Mapping[str, Any]) -> Iterator[str]:
         yield from plan_lines(one["plan"])
         yield f"held       {state['segments']} segments, in {state['shares']} shares of keys, for all who read them"
     for batch in one["batches"][-5:]:
-        took = f"{batch['queries']} queries in {batch['seconds']:.3f} s"
+        took = f"all {batch['queries']} running in {batch['seconds']:.3f} s"
         yield f"batch {batch['batch']:<6} {batch['rows']:,} rows; {took}"
 
 
@@ -33,9 +33,10 @@ def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
     yield f"plan       {plan['tree']}"
     for join in plan["joins"]:
         names = ", ".join(join["shared_with"]) + (" …" if join["sharers"] > len(join["shared_with"]) else "")
-        shared = f"shared with {join['sharers']} others: {names}" if join["sharers"] else "by itself"
+        others = "1 other" if join["sharers"] == 1 else f"{join['sharers']} others"
+        shared = f"shared with {others}: {names}" if join["sharers"] else "by itself"
         yield f"  join     {join['edge']} (group {join['group']}), {shared}"
-    scans = ", ".join(f"{stream} (read by {readers} queries)" for stream, readers in plan["scans"].items())
+    scans = ", ".join(f"{stream} (read by {readers})" for stream, readers in plan["scans"].items())
     yield f"  scan     {scans}"
     yield f"  indexes  {', '.join(plan['indexes'])}; tasks take rows by {plan['partitioned_by']}"
     how = "multiplies out what it selects" if plan["multiplies_out"] else "counts and adds up, multiplies nothing out"

@@ -251,7 +251,7 @@ def test_show_and_explain_tell_plan_sharing_and_reasons(site: QuerySite) -> None
         land(site, 7 * batch)
         site.run()
     text = "\n".join(show_lines(site.queries.show("pairs")))
-    for shown in ("since batch 1", "(l ⋈ r)", "l.k = r.k", "read by 3 queries", "rows;"):
+    for shown in ("since batch 1", "(l ⋈ r)", "l.k = r.k", "(read by 3)", "rows;"):
         assert shown in text, shown
     explained = "\n".join(explain_lines(site.queries.explain("counts")))
     for shown in ("reuses (l ⋈ r), which runs already", "share l.k = r.k", "planned all; cost"):

@@ -10,6 +10,7 @@ delete   by its owner; in effect with the next batch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -280,4 +281,8 @@ def _plain(table: pa.Table) -> list[dict[str, Any]]:
             column = pc.cast(column, pa.string())
         columns[name] = column
     found: list[dict[str, Any]] = pa.table(columns).to_pylist() if columns else []
-    return found
+    return [{name: _json(value) for name, value in row.items()} for row in found]
+
+
+def _json(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
