@@ -87,6 +87,9 @@ class Settings(BaseSettings):
     )
     queries_most: int = Field(1_000, ge=1, description="Ad-hoc queries that may exist at a time.")
     queries_most_per_owner: int = Field(100, ge=1, description="Ad-hoc queries that one owner may have at a time.")
+    query_rows_most: int = Field(
+        5_000_000, ge=1, description="Rows, or groups, of one ad-hoc query in a micro-batch; with more it is suspended."
+    )
     query_days: int = Field(30, ge=1, description="Days after which an ad-hoc query expires at the latest.")
 
     postgres_dsn: SecretStr | None = Field(

@@ -77,6 +77,7 @@ class MicroBatch:
     limits: Limits = field(default_factory=Limits)
     checkpoint: Checkpoint = no_fault
     event_clock: EventClock = field(default_factory=EventClock)
+    query_rows_most: int = 5_000_000
 
     @property
     def sites(self) -> SiteWork:
@@ -182,6 +183,7 @@ class MicroBatch:
         evolved = {one.name: self._evolved(one, gathered, index) for index, one in enumerate(plan.correlations)}
         documents = {one.name: self._evolved_documents(plan.batch, one, gathered, known) for one in plan.documents}
         views = publishing.write_views(self, plan, gathered)
+        queries.give_up_too_many(plan, gathered.queries)
         queries.write_aggregates(plan, asked, gathered.queries)
         gathered.files += [TableFile(root, file) for root, file in queries.files_of(gathered.queries, asked)]
         decision = Decision(

@@ -226,6 +226,7 @@ class CorrelationSteps:
                 limits=Limits(batch_bytes=self.settings.batch_bytes),
                 checkpoint=self.checkpoint,
                 event_clock=EventClock.of(self.settings),
+                query_rows_most=self.settings.query_rows_most,
             )
 
 

@@ -73,6 +73,6 @@ class BatchTrial:
         }
         plan = plan_batch(self.of, self.began, slices, self.known, self.documents, lines)
         asked = self.of.queries(plan)
-        plan = replace(plan, queries=asked.in_batch(self.of.event_clock))
+        plan = replace(plan, queries=asked.in_batch(self.of.event_clock, self.of.query_rows_most))
         publishing.prepare(self.of, plan)
         return Tried(plan, decisions.gather(plan, self.of.executor.run(plan)), asked)

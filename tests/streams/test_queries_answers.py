@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from etl.correlate.adhoc.errors import NameInUse, QuotaExceeded, UnknownQuery
+from etl.streams import microbatch
 from etl.streams.adhoc.answers import AnswersUnreadable
 from etl.streams.adhoc.service import Queries
 from etl.streams.in_process import InProcess
@@ -115,3 +117,27 @@ def at_once(work: Callable[[Any], Any], given: Any) -> list[Any]:
 
     with ThreadPoolExecutor(8) as pool:
         return list(pool.map(one, given))
+
+
+@pytest.mark.parametrize("too_many_in", ["one task", "all tasks together"])
+def test_a_query_with_more_rows_than_it_may_have_is_suspended_and_the_others_go_on(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch, too_many_in: str
+) -> None:
+    monkeypatch.setattr(microbatch, "_TASK_BYTES", 400)
+    site = QuerySite.under(tmp_path, database, InProcess(slots=3))
+    for name, sql in (("pairs", PAIRS), ("few", f"{PAIRS} where l.x = 1"), ("sums", NAMES_OF_SUMS)):
+        site.create(name, sql, "10s")
+    run(site, 12)  # keys are dealt out to tasks as the batches' sizes say, from the second or third batch on
+    run(site, 12)
+    before = site.rows("pairs")
+    most = 71 if too_many_in == "all tasks together" else 10
+    limited = site.under_it.settings.model_copy(update={"query_rows_most": most})
+    site.under_it = replace(site.under_it, steps=replace(site.under_it.steps, settings=limited))
+    run(site, 12)
+    state = next(one["state"] for one in site.queries.summaries() if one["name"] == "pairs")
+    assert state["name"] == "suspended"
+    assert f"more than {most} rows in one micro-batch" in state["reason"]
+    assert site.rows("pairs") == before
+    run(site, 4)
+    for name in ("few", "sums"):
+        assert site.rows(name) == site.truth(site.query(name), 1), name

@@ -15,7 +15,7 @@ from etl.correlate.adhoc.optimize.decisions import Decision
 from etl.pipeline.wire import Message
 from etl.streams.adhoc.planning import Planned
 from etl.streams.adhoc.registry import EvolvedQueries
-from etl.streams.adhoc.results import aggregated, parse_partials, written
+from etl.streams.adhoc.results import aggregated, parse_partials, too_many, written
 from etl.streams.adhoc.state import EventClock
 from etl.streams.log import Segment
 
@@ -56,6 +56,14 @@ class GatheredQueries:
             self.partials.setdefault(number, []).append(table)
 
 
+def give_up_too_many(plan: BatchPlan, gathered: GatheredQueries) -> None:
+    """Queries whose tasks have more rows together than one query may have in a batch."""
+    for number, rows in list(gathered.rows.items()):
+        if plan.queries is not None and rows > plan.queries.rows_most and number not in gathered.failed:
+            message = too_many(plan, number)
+            gathered.add(message.name, message.json())
+
+
 def write_aggregates(plan: BatchPlan, planned: Planned, gathered: GatheredQueries) -> None:
     """A file for every query that aggregates and has something to say."""
     if planned.version is None or not gathered.partials:
@@ -68,7 +76,7 @@ def write_aggregates(plan: BatchPlan, planned: Planned, gathered: GatheredQuerie
         return None if table is None else written(plan, number, entry.folder, plan.part_name("a", 0), table)
 
     with ThreadPoolExecutor(_AT_A_TIME, "write-aggregates") as pool:  # what takes time is to wait for the disk
-        for message in pool.map(write, list(gathered.partials)):
+        for message in pool.map(write, [number for number in gathered.partials if number not in gathered.failed]):
             if message is not None:
                 gathered.add(message.name, message.json())
 

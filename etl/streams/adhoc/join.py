@@ -91,10 +91,13 @@ class _Run:
         if not one.streams & self._came:
             return 0
         engine = self._engine(one, share)
+        engine.rows_most = self._queries.rows_most
         engine.hold(self._plan.batch, self._buckets(one, share))
         found = engine.results()
         for name, rows in found.rows.items():
             results.add_rows(name, rows)
+        for name in found.too_many:
+            results.give_up(name)
         for name, partial in found.partials.items():
             results.add_partial(name, partial)
         return found.joins

@@ -17,6 +17,7 @@ class QueriesPlan:
     first_slot: int | None  # tuples of earlier slots are late; None: nothing has come yet
     segments: tuple[LiveSegment, ...]  # of earlier batches
     shares: int  # in so many parts keys are dealt out to tasks
+    rows_most: int  # of one query in a batch
 
     def shares_of(self, task: int, tasks: int) -> list[int]:
         """The shares of keys that a task has."""

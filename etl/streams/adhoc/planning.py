@@ -50,7 +50,7 @@ class Planned:
     suspended: Mapping[int, str] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()
 
-    def in_batch(self, clock: EventClock) -> QueriesPlan | None:
+    def in_batch(self, clock: EventClock, rows_most: int) -> QueriesPlan | None:
         """What the tasks get; None: nobody asks for anything."""
         if self.version is None or not self.version.entries or self.state.version is None:
             return None
@@ -61,6 +61,7 @@ class Planned:
             self.state.first_slot,
             self.state.segments,
             self.state.shares,
+            rows_most,
         )
 
 

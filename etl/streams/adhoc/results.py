@@ -36,6 +36,7 @@ class TaskResults:
         self._plan, self._version, self._task = plan, version, task
         self._rows: dict[str, list[QueryRows]] = {}
         self._partials: dict[str, list[pa.Table]] = {}
+        self._given_up: set[str] = set()
 
     def add_rows(self, name: str, rows: QueryRows) -> None:
         self._rows.setdefault(name, []).append(rows)
@@ -43,7 +44,15 @@ class TaskResults:
     def add_partial(self, name: str, partial: pa.Table) -> None:
         self._partials.setdefault(name, []).append(partial)
 
+    def give_up(self, name: str) -> None:
+        """The query has more rows than it may: what there is of it is left out."""
+        self._given_up.add(name)
+
     def written(self) -> Iterator[Message]:
+        for name in self._given_up:
+            self._rows.pop(name, None)
+            self._partials.pop(name, None)
+            yield too_many(self._plan, self._version.entries[name].id)
         with ThreadPoolExecutor(_AT_A_TIME, "write-rows") as pool:  # what takes time is to wait for the disk
             yield from (message for message in pool.map(self._rows_of, self._rows) if message is not None)
         yield from self._aggregates()
@@ -86,6 +95,13 @@ def written(plan: BatchPlan, number: int, folder: str, part: str, rows: pa.Table
     except (OSError, pa.ArrowException) as error:
         return wire.result("query_failed", {"query": number, "reason": _reason(error)})
     return wire.result("query_file", {"query": number, "folder": folder, "file": asdict(file)})
+
+
+def too_many(plan: BatchPlan, number: int) -> Message:
+    """A query has more rows in a batch than anybody may ask for."""
+    most = 0 if plan.queries is None else plan.queries.rows_most
+    reason = f"it has more than {most:,} rows in one micro-batch; select fewer tuples, or count them"
+    return wire.result("query_failed", {"query": number, "reason": reason})
 
 
 def _reason(error: Exception) -> str:

@@ -36,6 +36,7 @@ from etl.correlate.adhoc.run.result import QueryRows
 from etl.correlate.adhoc.run.scan import Located, Scan
 from etl.correlate.adhoc.run.sink import Sink
 
+ROWS_MOST = 1 << 62  # of a query in a slot, unless somebody says less
 _ALONE = 1 << 30  # group numbers from here on belong to queries that no plan mentions
 
 
@@ -46,6 +47,7 @@ class SlotResult:
     slot: int
     rows: dict[str, QueryRows] = field(default_factory=dict)
     partials: dict[str, pa.Table] = field(default_factory=dict)
+    too_many: set[str] = field(default_factory=set)  # queries that had more rows than they may, and have none here
     joins: int = 0  # combinations of buckets that were joined for some query
 
 
@@ -67,6 +69,7 @@ class AdhocJoin:
         self, streams: Mapping[str, Stream], *, first_slot: int = 0, tasks: int = 1, late: bool = True
     ) -> None:
         self.streams, self.next_slot, self.late = streams, first_slot, late
+        self.rows_most = ROWS_MOST
         self.plan = Plan()
         self.history = PartitionHistory(((first_slot, even(tasks)),))
         self.running: dict[str, Running] = {}
@@ -158,7 +161,7 @@ class AdhocJoin:
         for component in self._components:
             component.awake = self._awake(component)
             for root, team in component.roots.items():
-                sink = Sink(team, self._types)
+                sink = Sink(team, self._types, self.rows_most)
                 for slots, mask in self._combinations(component, root, team):
                     joined = self._join(component, root, slots, mask)
                     partitioning = None if task is None else self.history.at(min(at.batch for at in slots))
@@ -167,6 +170,7 @@ class AdhocJoin:
                         sink.take(joined, mask, task, partitioning)
                 found.rows |= sink.rows
                 found.partials |= sink.merged()
+                found.too_many |= sink.too_many
         return found
 
     def step(self, slot: int, tables: Mapping[str, pa.Table]) -> SlotResult:

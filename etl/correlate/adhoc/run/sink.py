@@ -29,8 +29,10 @@ _AT_A_TIME = 256  # joins that are counted together
 class Sink:
     """Collects, over the combinations of one slot, what each of its queries gets."""
 
-    def __init__(self, team: Team, type_of: Callable[[ColumnOf], pa.DataType]) -> None:
-        self._team, self._type_of = team, type_of
+    def __init__(self, team: Team, type_of: Callable[[ColumnOf], pa.DataType], rows_most: int) -> None:
+        self._team, self._type_of, self._rows_most = team, type_of, rows_most
+        self._many: dict[int, int] = {}  # rows so far
+        self._full = 0  # queries that have too many
         self._counts: Counts = {}
         self._to_count: list[tuple[Factor, int]] = []
         self._partials: dict[int, list[pa.Table]] = {}
@@ -43,7 +45,7 @@ class Sink:
             if part is None:
                 return
             joined = part
-        having = mask & (joined.sets.mask if isinstance(joined, Flat) else joined.mask)
+        having = mask & ~self._full & (joined.sets.mask if isinstance(joined, Flat) else joined.mask)
         counting, rows = having & self._team.counting, having & self._team.materialising
         rest = having & ~(counting | rows)
         if isinstance(joined, Flat):
@@ -58,6 +60,8 @@ class Sink:
         if rows:
             for chunk in multiply_out(joined, rows):
                 self._add_rows(joined, chunk, rows)
+                if not rows & ~self._full:
+                    return
 
     def _take_flat(self, joined: Flat, counting: int, rows: int, rest: list[int]) -> None:
         self._add(eager.flat_counts(joined, counting))
@@ -81,12 +85,22 @@ class Sink:
             self._partials.setdefault(number, []).append(partial)
 
     def _add_rows(self, joined: Factor | Flat, found: Rows, mask: int) -> None:
-        for number in bitsets.positions_of(mask & found.numbering):
+        for number in bitsets.positions_of(mask & found.numbering & ~self._full):
             chosen = Chunk(joined.buckets, found.of(number))
             if len(chosen):
                 query = self._team.by_number[number].query
+                self._many[number] = self._many.get(number, 0) + len(chosen)
+                if self._many[number] > self._rows_most:
+                    self._full |= 1 << number
+                    self.rows.pop(query.name, None)
+                    continue
                 types = {c.of: self._type_of(c.of) for c in query.columns}
                 self.rows.setdefault(query.name, QueryRows(query, types)).chunks.append(chosen)
+
+    @property
+    def too_many(self) -> set[str]:
+        """The queries whose rows were given up, for there are more than anybody may ask for."""
+        return {self._team.by_number[number].query.name for number in bitsets.positions_of(self._full)}
 
     def merged(self) -> dict[str, pa.Table]:
         """The partial aggregates of the slot, by query."""
@@ -98,7 +112,9 @@ class Sink:
         for number, partials in self._partials.items():
             query = self._team.by_number[number].query
             merged = merge_partials(query, partials)
-            if merged is not None:
+            if merged is not None and merged.num_rows > self._rows_most:
+                self._full |= 1 << number
+            elif merged is not None:
                 found[query.name] = merged
         return found
 
