@@ -96,6 +96,16 @@ def test_of_many_who_ask_for_one_name_at_once_one_gets_it(site: QuerySite) -> No
     assert site.under_it.rows("select count(*) from etl.query where deleted_batch = 2") == [(1,)]
 
 
+def test_a_form_whose_task_was_killed_and_runs_again_finds_its_query(site: QuerySite) -> None:
+    asked = {"action": "create", "name": "pairs", "sql": PAIRS, "within": "10s", "expires": "2d"}
+    made = site.queries.perform(asked, "ada")
+    assert site.queries.perform(asked, "ada") == made
+    for other, user in (({**asked, "within": "20s"}, "ada"), ({**asked, "sql": f"{PAIRS} "}, "ada"), (asked, "eve")):
+        with pytest.raises(NameInUse, match="a query named 'pairs' exists already and belongs to ada"):
+            site.queries.perform(other, user)
+    assert [one["name"] for one in site.queries.summaries()] == ["pairs"]
+
+
 def test_a_quota_holds_when_many_ask_at_once_and_is_told_before_anything_starts(site: QuerySite) -> None:
     queries = Queries(site.under_it.settings.model_copy(update={"queries_most_per_owner": 3}), site.under_it.dsn)
     made = at_once(lambda name: queries.create(name, PAIRS, "10s", "ada"), [f"q{n}" for n in range(8)])

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from etl.adapters import postgres
 from etl.contract.correlation import LoggedStream
 from etl.contract.times import duration
-from etl.correlate.adhoc.errors import NameRefused, NotTheOwner, QueryRefused
+from etl.correlate.adhoc.errors import NameInUse, NameRefused, NotTheOwner, QueryRefused
 from etl.correlate.adhoc.query.limits import NAME, Limits, window_slots
 from etl.correlate.adhoc.query.model import Query
 from etl.errors import TerminalError
@@ -127,7 +127,7 @@ class Queries:
         """What a form asks for, in somebody's name."""
         action, name = asked["action"], asked["name"]
         if action == "create":
-            return self.create(name, asked["sql"], asked["within"], user, asked["expires"])
+            return self._created(asked, user)
         if action == "list":
             return self.summaries()
         if action == "rows":
@@ -137,6 +137,18 @@ class Queries:
         if action == "resume":
             return self.resume(name, user)
         return self.show(name) if action == "show" else self.explain(name)
+
+    def _created(self, asked: Mapping[str, Any], user: str) -> dict[str, Any]:
+        """A new query; or the same one of the same person, which a task that was killed has created already."""
+        name, sql, within = asked["name"], asked["sql"], asked["within"]
+        try:
+            return self.create(name, sql, within, user, asked["expires"])
+        except NameInUse as taken:
+            with self._registry() as registry:
+                there = registry.get(name)
+                if (there.owner, there.sql, there.within) != (user, sql, _length("within", within)):
+                    raise taken from None
+                return self._summary(there, {})
 
     def delete(self, name: str, by: str, *, admin: bool = False) -> dict[str, Any]:
         """It has no result in the next batch; its table stays for some days."""
