@@ -14,7 +14,7 @@ _MARKED = re.compile(r"(<!-- measured -->\n).*(<!-- end of measured -->)", re.DO
 Row = dict[str, Any]
 _TITLES = {
     "16": "Bytes of tuples and indexes (figure 16; the paper's grow with queries, indexes more than tuples)",
-    "17": "Distinct keys and selectivity (figure 17; the paper: fewer keys and weaker selections are slower)",
+    "17": "Distinct keys and selectivity (figure 17; the paper's is slower with more keys and weaker selections)",
     "20a": "Two- to five-way joins (figure 20a; the paper drops most from two to three)",
     "20c": "Query groups (figure 20c; the paper falls with more groups, ever less)",
     "20d": "Similarity (figure 20d; the paper rises with it)",
