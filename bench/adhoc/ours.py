@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,6 +88,7 @@ def changes(home: Path, options: Row) -> Iterator[Row]:
         quiet = batches(ours, data, rows, MEASURED)
         stop, made = threading.Event(), list[str]()
         thread = threading.Thread(target=_changing, args=(ours, stop, made, options["per_s"]))
+        began = time.perf_counter()
         thread.start()
         try:
             batches(ours, data, rows, 1)
@@ -93,13 +96,15 @@ def changes(home: Path, options: Row) -> Iterator[Row]:
         finally:
             stop.set()
             thread.join()
+            rate = len(made) / (time.perf_counter() - began)
         batches(ours, data, rows, 1)
         latencies = ours.deployments()
     before, after = (statistics.median(one["wall_s"] for one in some) for some in (quiet, busy))
     took = [one["deployment_s"] for one in latencies if one["name"].startswith("changing_")]
-    progress(f"ten changes a second: {after:.2f} s a micro-batch, {before:.2f} s without; {len(made)} changes")
+    progress(f"ten changes a second: {after:.2f} s a micro-batch, {before:.2f} s without; {rate:.1f} a second")
     yield {
-        "figure": "changes", "series": "ours", "changes": len(made), "seconds_quiet": round(before, 4),
+        "figure": "changes", "series": "ours", "changes": len(made), "changes_per_s": round(rate, 2),
+        "seconds_quiet": round(before, 4),
         "seconds_changing": round(after, 4), "throughput_ratio": round(before / after, 4),
         "deployment_s_median": round(statistics.median(took), 4), "deployment_s_most": round(max(took), 4),
         "batches_waited_most": max(one["batches_waited"] for one in latencies),
@@ -110,7 +115,9 @@ def _changing(ours: Ours, stop: threading.Event, made: list[str], per_s: int) ->
     """So many requests a second: one created, one deleted, in turn, so that as many run all the time."""
     queries = make_queries(10_000, QueryShape(), 99)
     last = ""
-    while not stop.wait(1 / per_s):
+    for due in _rhythm(per_s):
+        if stop.wait(max(0.0, due - time.perf_counter())):
+            return
         if last:
             ours.delete([last])
             made.append(last)
@@ -152,9 +159,15 @@ def deployment(home: Path, options: Row) -> Iterator[Row]:
 def _coming(ours: Ours, queries: list[Query], prefix: str, per_s: int) -> None:
     """Requests at an even rate, one after the other."""
     pause = threading.Event()
-    for query in queries:
+    for due, query in zip(_rhythm(per_s), queries, strict=False):
+        pause.wait(max(0.0, due - time.perf_counter()))
         ours.create([query], prefix=prefix)
-        pause.wait(1 / per_s)
+
+
+def _rhythm(per_s: int) -> Iterator[float]:
+    """When each request is due: who was held up is not asked for less."""
+    start = time.perf_counter()
+    return (start + number / per_s for number in itertools.count(1))
 
 
 def idle(home: Path, options: Row) -> Iterator[Row]:

@@ -67,7 +67,7 @@ def _changed(rows: list[Row]) -> list[str]:
     for row in (row for row in rows if row["figure"] == "changes"):
         parts += [
             "### Queries that come and go",
-            f"{row['changes']} changes, ten a second: {row['seconds_changing']:.3f} s a micro-batch, "
+            f"{row['changes']} changes, {row['changes_per_s']:.1f} a second: {row['seconds_changing']:.3f} s a micro-batch, "
             f"{row['seconds_quiet']:.3f} s without. From request to the decision of the first batch with it: "
             f"{row['deployment_s_median']:.2f} s in the middle, {row['deployment_s_most']:.2f} s at most.",
         ]
