@@ -45,7 +45,7 @@ def measured(result: dict[str, Any]) -> str:
     for figure, title in _TITLES.items():
         some = [row for row in rows if row["figure"] == figure]
         if some:
-            parts += [f"### {title}", _image(figure), _figure(some)]
+            parts += [f"### {title}", _image(figure), _held(some) if figure == "16" else _figure(some)]
     off = [row for row in rows if row["figure"] == "21"]
     if off:
         cells = [(row["series"], row["queries"], row["ways"], f"{row['times_everything']:.2f}") for row in off]
@@ -67,9 +67,9 @@ def _changed(rows: list[Row]) -> list[str]:
     for row in (row for row in rows if row["figure"] == "changes"):
         parts += [
             "### Queries that come and go",
-            f"{row['changes']} changes, {row['changes_per_s']:.1f} a second: {row['seconds_changing']:.3f} s a micro-batch, "
-            f"{row['seconds_quiet']:.3f} s without. From request to the decision of the first batch with it: "
-            f"{row['deployment_s_median']:.2f} s in the middle, {row['deployment_s_most']:.2f} s at most.",
+            f"{row['changes']} changes, {row['changes_per_s']:.1f} a second: {row['seconds_changing']:.3f} s a "
+            f"micro-batch, {row['seconds_quiet']:.3f} s without. From request to the decision of the first batch with "
+            f"it: {row['deployment_s_median']:.2f} s in the middle, {row['deployment_s_most']:.2f} s at most.",
         ]
     deployed = [
         (row["series"], row["x"], row["queries"], f"{row['seconds_per_batch']:.2f}", f"{row['deployment_s_mean']:.2f}",
@@ -107,7 +107,7 @@ def _speeds(rows: list[Row]) -> str:
         found = {row["queries"]: row for row in some if row["series"] == series}
         lines.append((series, *(_speed(found.get(count)) for count in counts)))
     note = "*≈* some of the queries were measured and the time taken in proportion."
-    return table(("M tuples/s", *(f"{count} queries" for count in counts)), lines) + "\n\n" + note
+    return table(("M tuples/s", *(f"{count} at once" for count in counts)), lines) + "\n\n" + note
 
 
 def _speed(row: Row | None) -> str:
@@ -122,6 +122,14 @@ def _breakdown(rows: list[Row]) -> str:
     some = [row for row in rows if row["figure"] == "15" and "joins_s" in row]
     cells = [(row["queries"], *(f"{row[name]:.3f}" for name in names)) for row in some]
     return table(("queries", "fix input, s", "read, join, decide, s", "of it joins, s", "publish, s"), cells)
+
+
+def _held(rows: list[Row]) -> str:
+    cells = [
+        (row["queries"], *(f"{row[name] / 1e6:.2f}" for name in ("tuple_bytes", "index_bytes", "bytes_per_query")))
+        for row in rows
+    ]
+    return table(("queries", "MB of tuples", "MB of indexes", "MB a query, with all that is shared"), cells)
 
 
 def _figure(rows: list[Row]) -> str:

@@ -12,7 +12,7 @@ Row = dict[str, Any]
 Figure = dict[str, Any]
 _CPU = "M tuples per CPU s, overall"
 _AXES = {
-    "16": "queries", "17": "selectivity", "20a": "streams", "20c": "groups", "20d": "similarity",
+    "17": "selectivity", "20a": "streams", "20c": "groups", "20d": "similarity",
     "22a": "share of queries that want a tuple",
 }  # fmt: skip
 _STEPS = ("ingest_s", "correlate_s", "joins_s", "load_s")
@@ -49,6 +49,14 @@ def _figures(rows: list[Row]) -> Iterator[Figure]:
         mean = _panel("mean", "streams", "seconds", waited, _x, lambda row: float(row["deployment_s_mean"]))
         most = _panel("most", "streams", "seconds", waited, _x, lambda row: float(row["deployment_s_most"]))
         yield _figure("18b", "From request to effect", mean, most)
+    if "16" in by_figure:
+        held = [
+            {"series": name, "x": row["queries"], "mb": row[key] / 1e6}
+            for row in by_figure["16"] for name, key in (("tuples", "tuple_bytes"), ("indexes", "index_bytes"))
+        ]  # fmt: skip
+        whole = _panel("all queries", "queries", "MB", held, _x, lambda row: float(row["mb"]))
+        each = _panel("a query", "queries", "MB", by_figure["16"], _x, _millions("bytes_per_query"))
+        yield _figure("16", "Bytes of tuples and indexes", {**whole, "log_x": True}, {**each, "log_x": True})
     for name, axis in _AXES.items():
         if name in by_figure:
             yield _figure(name, f"Throughput and memory by {axis}", *_two(axis, by_figure[name]))
