@@ -43,7 +43,7 @@ def environment(session_home: Path) -> dict[str, str]:
 def demo(environment: dict[str, str]) -> dict[str, object]:
     sizes = ["--customers", "2000", "--products", "500", "--orders", "4000", "--waves", "2"]
     done = subprocess.run(
-        [*FRONTSTAGE, "demo", *sizes], env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=500
+        [*FRONTSTAGE, "demo", *sizes], env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Every order is in exactly one place" in done.stdout
@@ -100,7 +100,7 @@ def test_ctrl_c_in_the_middle_stops_everything(demo: dict[str, object], environm
 def up(environment: dict[str, str], demo: dict[str, object]) -> Iterator[Settings]:
     """`frontstage up` without its generator, as a user would leave it running."""
     done = subprocess.run(
-        [*FRONTSTAGE, "up", "--rate", "0"], env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=300
+        [*FRONTSTAGE, "up", "--rate", "0"], env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "password" in done.stdout

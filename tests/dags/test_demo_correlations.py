@@ -33,7 +33,7 @@ def summary(home: Path) -> dict[str, Any]:
     own = {"FRONTSTAGE_HOME": home, "FRONTSTAGE_JARS": PROJECT / "var" / "jars", "FRONTSTAGE_AIRFLOW_PORT": port}
     env = {**os.environ, **{name: str(value) for name, value in own.items()}}
     command = [sys.executable, "-m", "etl.cli", "demo-correlations", "--orders", "800", "--waves", "3"]
-    done = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Every correlation holds what the raw files say" in done.stdout
     return dict(json.loads((home / "var" / "demo-correlations" / "summary.json").read_text()))

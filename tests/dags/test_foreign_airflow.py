@@ -36,7 +36,7 @@ class Theirs:
     def command(self, *words: str) -> str:
         """What a command of theirs prints. It runs in their home: Python would find our checkout in its own folder."""
         done = subprocess.run(
-            words, env=self.env, cwd=self.env["AIRFLOW_HOME"], capture_output=True, text=True, timeout=300
+            words, env=self.env, cwd=self.env["AIRFLOW_HOME"], capture_output=True, text=True, timeout=1200
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -63,7 +63,7 @@ def theirs(session_home: Path) -> Iterator[Theirs]:
         env = their_airflow(home / "airflow", environment, postgres)
         postgres.create("frontstage", "frontstage", "secret")
         airflow = str(environment / "bin" / "airflow")
-        subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=300)
+        subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=1200)
         said = guides.run(
             clone / "docs" / "how-to" / GUIDE.name, clone, env,
             {

@@ -152,7 +152,7 @@ def test_a_cluster_repeats_the_task_of_a_killed_worker_and_every_pair_is_there_o
     script.write_text(_ON_A_CLUSTER)
     done = subprocess.run(
         [sys.executable, str(script), str(tmp_path), str(site.settings.jars), database],
-        cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, timeout=300,
+        cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     found = Counter((row["a"], row["b"]) for row in site.table("equal").to_pylist())

@@ -106,7 +106,7 @@ def test_a_driver_killed_in_the_middle_of_100_000_documents_is_followed_by_anoth
     script = tmp_path / "killed.py"
     script.write_text(_KILLED_DRIVER)
     command = [sys.executable, str(script), str(tmp_path), database]
-    done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, timeout=300)
+    done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, timeout=1200)
     assert done.returncode == -signal.SIGKILL
     assert site.steps.report(None)["state"] == "reading", "it was killed in the middle"
     while site.run()["batch"] is not None:

@@ -73,7 +73,7 @@ print("result " + json.dumps(results))
 def test_two_executors_share_pages_and_front_stage_on_a_local_cluster(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     command = [sys.executable, "-c", _ON_A_CLUSTER, str(tmp_path), str(PROJECT / "var" / "jars")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=PROJECT)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, cwd=PROJECT)
     lines = [line for line in done.stdout.splitlines() if line.startswith("result ")]
     assert lines, done.stderr[-3_000:]
     first, cold, second, warm = json.loads(lines[-1].removeprefix("result "))

@@ -222,7 +222,7 @@ def test_a_line_that_kills_the_jvm_is_found_by_the_processes_that_follow(site: S
     command = [sys.executable, str(script), str(site.settings.home), str(PROJECT / "var" / "jars"), site.dsn]
     environment, codes = {**os.environ, "PYTHONPATH": str(PROJECT)}, []
     while codes[-1:] != [0] and len(codes) < 8:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=PROJECT)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, cwd=PROJECT)
         codes.append(done.returncode)
     assert codes == [75, 75, 75, 75, 0], done.stderr[-3_000:]
     assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 3]
@@ -283,7 +283,7 @@ def test_a_batch_runs_on_two_executors_of_a_local_cluster(site: Site) -> None:
     script = site.settings.home / "on_a_cluster.py"  # PySpark takes a main module without a file for its own tests
     script.write_text(_ON_A_CLUSTER)
     command = [sys.executable, str(script), str(site.settings.home), str(PROJECT / "var" / "jars"), site.dsn]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=PROJECT)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, cwd=PROJECT)
     lines = [line for line in done.stdout.splitlines() if line.startswith("result ")]
     assert lines, done.stderr[-3_000:]
     first, second = json.loads(lines[-1].removeprefix("result "))

@@ -19,7 +19,7 @@ def frontstage(*words: str, home: Path, **variables: str) -> subprocess.Complete
         **variables,
     }
     return subprocess.run(
-        [sys.executable, "-m", "etl.cli", *words], env=env, cwd=PROJECT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "etl.cli", *words], env=env, cwd=PROJECT, capture_output=True, text=True, timeout=1200
     )
 
 

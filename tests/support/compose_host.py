@@ -75,7 +75,7 @@ class ComposeHost:
         """A command with the environment of a service, to its end."""
         return subprocess.run(
             command or self.command(service), env=self.environment(service), cwd=PROJECT,
-            capture_output=True, text=True, timeout=300,
+            capture_output=True, text=True, timeout=1200,
         )  # fmt: skip
 
     def healthy(self, service: str) -> subprocess.CompletedProcess[str]:

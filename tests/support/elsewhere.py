@@ -45,7 +45,7 @@ def set_up(clone: Path) -> None:
     """
     environment(clone / ".venv")
     editable = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-e", "."]
-    subprocess.run([str(clone / ".venv" / "bin" / "python"), *editable], cwd=clone, check=True, timeout=300)
+    subprocess.run([str(clone / ".venv" / "bin" / "python"), *editable], cwd=clone, check=True, timeout=1200)
     for compiled in PROJECT.glob("etl/**/__pycache__/*.nb?"):
         target = clone / compiled.relative_to(PROJECT)
         target.parent.mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ from tests.support.stream_site import StreamSite
 def run_and_die(home: Path, dsn: str, checkpoint: str) -> None:
     """Run a batch of a site in another process, which does not survive the checkpoint."""
     command = [sys.executable, "-m", "tests.support.killed_driver", str(home), dsn, checkpoint]
-    done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, timeout=300)
+    done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, timeout=1200)
     assert done.returncode == -signal.SIGKILL
 
 

@@ -25,7 +25,7 @@ UNAVAILABLE = 69
 
 def vendored(*options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(PROGRAM), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1200)
 
 
 @pytest.fixture
