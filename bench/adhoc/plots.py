@@ -62,7 +62,7 @@ def _figures(rows: list[Row]) -> Iterator[Figure]:
             yield _figure(name, f"Throughput and memory by {axis}", *_two(axis, by_figure[name]))
     if "21" in by_figure:
         off = by_figure["21"]
-        panel = _panel("", "setting", "CPU time, of everything's", off, _x, lambda row: float(row["times_everything"]))
+        panel = _panel("", "streams", "CPU time, of everything's", off, _x, lambda row: float(row["times_everything"]))
         yield _figure("21", "One part switched off at a time", panel)
 
 
