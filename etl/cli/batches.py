@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from etl import settings as configuration
-from etl.cli.console import Console, printable
+from etl.cli.console import Console, fitted, printable
 from etl.cli.database import existing_database, migrated_database
 from etl.cli.options import Json, print_json
 from etl.errors import TerminalError
@@ -80,7 +80,7 @@ def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, he
     console = Console()
     console.table("Services", ["service", "state"], sorted(running.services.items()) or [("none", "not running")])
     for one in found:
-        typer.echo("\n".join(map(printable, _standing(one))))
+        typer.echo("\n".join(fitted(printable(line)) for line in _standing(one)))
         if one.totals:
             _show(console, one.name, one.totals, batches_of[one.name])
 
@@ -111,7 +111,7 @@ def _standing(one: PipelineNow) -> Iterator[str]:
 def _show(console: Console, name: str, totals: Mapping[str, int], records: list[Any]) -> None:
     shown = ("lines", "fact", "quarantine", "quarantine_open", "duplicates", "backlog_open")
     console.table(f"{name}: every event is in one place", list(shown), [[totals[one] for one in shown]])
-    columns = ["batch", "state", "lines", "accepted", "quarantined", "duplicates", "waiting", "seconds"]
+    columns = ["batch", "state", "lines", "accepted", "refused", "duplicates", "waiting", "s"]
     rows = [
         [
             str(r.batch), r.state, r.counts.lines, r.counts.accepted, r.counts.quarantined, r.counts.duplicates,

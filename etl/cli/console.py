@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -12,6 +13,9 @@ import rich.console
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
+
+WIDTH = 80
+"""Of a terminal."""
 
 
 class Console:
@@ -64,7 +68,18 @@ class Console:
 
 def printable(text: str) -> str:
     """Text from outside as a terminal may show it: nothing in it moves the cursor, hides or reorders what follows."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    spaced = text.replace("\N{NO-BREAK SPACE}", " ")  # figures have them
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in spaced)
+
+
+def fitted(text: str, head: str = "") -> str:
+    """A line and its continuations, as wide as a terminal: they begin where the text after the head does."""
+    indent = len(head) or len(text) - len(text.lstrip()) + 2
+    wrapped = textwrap.wrap(
+        text, WIDTH, initial_indent=head, subsequent_indent=" " * indent, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return "\n".join(wrapped) or head
 
 
 def print_error(sentence: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from etl import settings as configuration
+from etl.cli.console import fitted
 from etl.cli.options import Json
 from etl.errors import FrontstageError
 from etl.settings import Settings
@@ -19,7 +19,6 @@ from etl.settings import Settings
 if TYPE_CHECKING:
     from etl.pipeline.diagnosis import Diagnosis
 
-WIDTH = 80
 _MARK = {"well": "ok   ", "warning": "look ", "stuck": "STUCK"}
 
 
@@ -71,7 +70,4 @@ def _pipelines(own: Settings) -> Iterator[Diagnosis]:
 
 def _print(head: str, text: str) -> None:
     """One entry, its text indented under itself where it needs more than a line of a terminal."""
-    wrapped = textwrap.wrap(
-        text, WIDTH - len(head), break_long_words=False, break_on_hyphens=False
-    ) or [""]  # fmt: skip
-    typer.echo(head + ("\n" + " " * len(head)).join(wrapped))
+    typer.echo(fitted(text, head))

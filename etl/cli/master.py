@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from etl import settings as configuration
-from etl.cli.console import Console
+from etl.cli.console import Console, fitted
 from etl.cli.database import migrated_database
 from etl.cli.options import Json, print_json
 from etl.settings import Settings
@@ -117,7 +117,7 @@ def status(names: Names = None, as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps({"store": "pages", "masters": [one.as_json() for one in found]}, indent=2))
     else:
-        typer.echo("\n".join(line for one in found for line in _lines(one)))
+        typer.echo("\n".join(fitted(line) for one in found for line in _lines(one)))
     if any(one.trouble for one in found):
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from etl import settings as configuration
-from etl.cli.console import Console, print_error
+from etl.cli.console import Console, fitted, print_error
 from etl.cli.options import Json, print_json
 from etl.settings import Settings
 
@@ -85,7 +85,11 @@ def show(name: Annotated[str, typer.Argument(help="A pipeline's name.")], as_jso
     from etl.contract.dump import as_dict
 
     pipeline = _named(configuration.load(), name)
-    typer.echo(json.dumps(as_dict(pipeline), indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(pipeline)))
+    typer.echo(
+        json.dumps(as_dict(pipeline), indent=2, ensure_ascii=False)
+        if as_json
+        else "\n".join(map(fitted, _lines(pipeline)))
+    )
 
 
 @app.command()

@@ -123,8 +123,9 @@ def test_a_damaged_store_is_shown_beside_the_others_and_is_a_failure(home: Path,
     (home / "var" / "master" / "postgres.master.customers" / "versions" / "00000001.json").write_text("{}")
     done = invoke("master", "status")
     assert done.exit_code == 1
-    assert "manifest 00000001.json is damaged" in done.output
-    assert "rows       300 in" in done.output, "the product is fine"
+    said = " ".join(done.output.split())
+    assert "manifest 00000001.json is damaged" in said
+    assert "rows 300 in" in said, "the product is fine"
 
 
 @pytest.mark.parametrize("command", ["publish", "refresh", "compact", "status"])

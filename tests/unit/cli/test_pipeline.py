@@ -84,7 +84,7 @@ def test_two_files_must_not_claim_the_same(home: Path):
 
 
 def test_show_tells_rules_by_their_reasons(home: Path):
-    text = invoke("show", "orders").stdout
+    text = " ".join(invoke("show", "orders").stdout.split())
     assert "ordered_at_not_in_future" in text
     assert "master customer: postgres:master.customers on customer_id = customer_id, required, scd2" in text
     shown = json.loads(invoke("show", "orders", "--json").stdout)
