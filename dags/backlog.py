@@ -19,7 +19,7 @@ RETRIES = {"retries": 3, "retry_delay": timedelta(seconds=30), "owner": "frontst
 MINUTES: Any = Param(60, type="integer", minimum=1, maximum=600, title="Minutes", description="For each pipeline")
 
 
-@task(map_index_template="{{ pipeline }}", max_active_tis_per_dag=1)
+@task(owner="frontstage", map_index_template="{{ pipeline }}", max_active_tis_per_dag=1)
 def drain(pipeline: str) -> dict[str, Any]:
     """Reload shed events of one pipeline, on the resident driver."""
     from etl.airflow.backlog import drain_pipeline
@@ -37,6 +37,7 @@ def drain(pipeline: str) -> dict[str, Any]:
     default_args=RETRIES,
     dagrun_timeout=timedelta(hours=12),
     tags=["frontstage"],
+    description="Shed events come back at night, one pipeline at a time",
     doc_md=__doc__,
     params={"minutes": MINUTES},
 )

@@ -51,6 +51,7 @@ def measure() -> str:
     default_args={"owner": "frontstage"},
     dagrun_timeout=timedelta(hours=HOURS + 1),
     tags=["frontstage"],
+    description="Measure a benchmark and publish its page",
     doc_md=__doc__,
     params={"bench": BENCH},
 )

@@ -44,6 +44,7 @@ def write() -> dict[str, Any]:
     dagrun_timeout=timedelta(hours=1),
     on_success_callback=digest_notifiers(),
     tags=["frontstage"],
+    description="A day of all pipelines on one page",
     doc_md=__doc__,
     params={"day": DAY},
 )

@@ -52,6 +52,7 @@ def act(response: dict[str, Any]) -> dict[str, Any]:
     is_paused_upon_creation=False,  # nobody would see the question
     default_args=RETRIES,
     tags=["frontstage"],
+    description="A person decides about a batch whose audit failed",
     doc_md=__doc__,
     params=FORM,
 )

@@ -25,7 +25,7 @@ DAYS: Any = Param(30, type="integer", minimum=7, title="Days of history", descri
 DRY_RUN: Any = Param(False, type="boolean", title="Dry run", description="Only say what would go")
 
 
-@task(map_index_template="{{ pipeline }}")
+@task(owner="frontstage", map_index_template="{{ pipeline }}")
 def keep_up(pipeline: str) -> dict[str, Any]:
     """A round of maintenance of one pipeline, on the resident driver."""
     from etl.errors import TerminalError
@@ -83,6 +83,7 @@ def logs() -> int:
     default_args=RETRIES,
     dagrun_timeout=timedelta(hours=6),
     tags=["frontstage"],
+    description="What keeps batches cheap however old the warehouse is",
     doc_md=__doc__,
     params={"days": DAYS, "dry_run": DRY_RUN},
 )

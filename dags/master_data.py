@@ -28,6 +28,7 @@ PUBLISH: Any = Param(False, type="boolean", title="Publish whole", description="
     default_args=RETRIES,
     dagrun_timeout=timedelta(hours=2),
     tags=["frontstage"],
+    description="Master pages stay fresh and small",
     doc_md=__doc__,
     params={"publish": PUBLISH},
 )

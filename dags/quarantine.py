@@ -63,6 +63,7 @@ def decide() -> dict[str, Any]:
     default_args=RETRIES,
     dagrun_timeout=timedelta(minutes=30),
     tags=["frontstage"],
+    description="Refused lines: list, release, reject",
     doc_md=__doc__,
     params=FORM,
 )

@@ -93,7 +93,13 @@ def correlations_dag(
     local = [one for one in correlations if one not in over_sites]
     written, schedule = tables(local), schedule_of(streams, override)
     names: list[str | None] = [None, *(one.name for one in correlations)]
-    reset = Param(None, enum=names, title="Start a correlation anew", description="Its state goes, its tables stay")
+    reset = Param(
+        None,
+        enum=names,
+        title="Start a correlation anew",
+        description="Its state goes, its tables stay",
+        values_display={"null": "none"},
+    )
 
     @dag(
         dag_id=NAME,

@@ -35,7 +35,8 @@ RELEASE = Param(None, type=["null", "integer"], minimum=1, title="Release a held
 FORM: dict[str, Any] = {
     "release": RELEASE,
     "tactic": Param(
-        None, enum=[None, *get_args(Tactic)], title="Join tactic", description="In the place of the setting, this time"
+        None, enum=[None, *get_args(Tactic)], title="Join tactic", description="In the place of the setting, this time",
+        values_display={"null": "as the setting says"},
     ),
     "budget_mib": Param(
         None, type=["null", "integer"], minimum=1, maximum=1 << 20, title="Memory of the joins in MiB",
@@ -47,7 +48,7 @@ FORM: dict[str, Any] = {
     ),
     "shedding": Param(
         None, enum=[None, *get_args(Shedding)], title="Shedding under overload",
-        description="In the place of the file's, this time",
+        description="In the place of the file's, this time", values_display={"null": "as the file says"},
     ),
     "reprocess_from": Param(
         None, type=["null", "string"], format="date", title="Process again from this day",
@@ -95,6 +96,7 @@ def run_step(
     from etl.stack import postgres
 
     own, run_id, given = settings.load(), get_current_context()["run_id"], asked or {}
+    _refuse_unknown(given)
     release, mib = given.get("release"), given.get("budget_mib")
     wanted = {name: given.get(name) for name in ("tactic", "deadline_s", "shedding")}
     try:
@@ -103,6 +105,13 @@ def run_step(
         return ask(own, lambda: postgres.dsn(own), step, pipeline, run_id, batch=batch, release=release, form=form)
     except TerminalError as error:
         raise AirflowFailException(str(error)) from None
+
+
+def _refuse_unknown(given: Mapping[str, Any]) -> None:
+    """Airflow checks the params that a DAG has and lets others pass: a slip of the pen would change nothing, unseen."""
+    unknown = sorted(set(given) - set(FORM))
+    if unknown:
+        raise AirflowFailException(f"this DAG has no param {', '.join(unknown)}; it has {', '.join(FORM)}")
 
 
 def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
@@ -166,6 +175,7 @@ def broken_dag(error: PipelineFileError) -> DAG:
         schedule=None,
         start_date=START,
         catchup=False,
+        default_args={"owner": "frontstage"},
         tags=["frontstage", "broken"],
         description=str(error)[:500],
         doc_md=f"This pipeline's file cannot be used:\n\n> {error}",

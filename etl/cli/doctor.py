@@ -40,10 +40,12 @@ def doctor(
         raise typer.Exit(1 if wrong else 0)
     for check in checks:
         _print(f"{'ok   ' if check.ok else 'WRONG'} {check.name:<10} ", check.sentence)
+    wide = max((len(one.pipeline) for one in found), default=0)
     for one in found:
-        _print(f"{_MARK[one.state]} {one.pipeline:<10} ", one.what)
+        head = f"{_MARK[one.state]} {one.pipeline:<{wide}} "
+        _print(head, one.what)
         if one.remedy:
-            _print(" " * 17 + "→ ", one.remedy)
+            _print(" " * len(head) + "→ ", one.remedy)
     raise typer.Exit(1 if wrong else 0)
 
 

@@ -79,7 +79,7 @@ def columns(
                 base += value
         if parts:
             drawn.append(f"<g>{_hover(at, series, step, write)}{''.join(parts)}</g>")
-    return _chart(title, about, times, series, scale, drawn, write)
+    return _chart(title, about, times, series, scale, drawn, write, write)
 
 
 def lines(
@@ -89,8 +89,9 @@ def lines(
     series: Sequence[Series],
     write: Callable[[float], str],
     highest: float | None = None,
+    axis: Callable[[float], str] | None = None,
 ) -> Chart:
-    """A line per series; it is broken where nothing is known."""
+    """A line per series; it is broken where nothing is known. `axis` writes what stands beside it."""
     known = [value for one in series for value in one.values if value is not None]
     if not known or not (any(known) or highest):
         return Chart(title, about, f"{title}: nothing in this time.", None)
@@ -109,7 +110,7 @@ def lines(
             box = f'x="{scale.x(step):.1f}" y="{_TOP}" width="{scale.x(1) - scale.x(0):.1f}"'
             hover = _hover(at, series, step, write)
             drawn.append(f'<rect class="hover" {box} height="{HEIGHT - _TOP - _BOTTOM}">{hover}</rect>')
-    return _chart(title, about, times, series, scale, drawn, write)
+    return _chart(title, about, times, series, scale, drawn, write, axis or write)
 
 
 def sparkline(hours: Sequence[int]) -> Markup:
@@ -137,12 +138,13 @@ def _chart(
     scale: _Scale,
     drawn: Sequence[str],
     write: Callable[[float], str],
+    axis: Callable[[float], str],
 ) -> Chart:
     newest = [(one.name, next((value for value in reversed(one.values) if value is not None), None)) for one in series]
     said = ", ".join(f"{name} {figures.NOTHING if value is None else write(value)}" for name, value in newest)
     label = f"{title}, {len(times)} steps from {figures.moment(times[0])}; newest: {said}"
     head = f'<svg class="chart" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" aria-hidden="true" focusable="false">'
-    text = "".join([head, *_value_axis(scale, write), *_time_axis(times, scale), *drawn, "</svg>"])
+    text = "".join([head, *_value_axis(scale, axis), *_time_axis(times, scale), *drawn, "</svg>"])
     return Chart(title, about, label, Markup(text), tuple((one.colour, one.name) for one in series))  # noqa: S704
 
 
@@ -161,7 +163,7 @@ def _time_axis(times: Sequence[datetime], scale: _Scale) -> list[str]:
     found = []
     for step in _round_times(times) or [0, len(times) - 1]:
         x = scale.x(step)
-        anchor = "start" if x < _LEFT + 20 else "end" if x > WIDTH - _RIGHT - 20 else "middle"
+        anchor = "end" if x > WIDTH - 16 else "middle"
         found.append(f'<text x="{x:.1f}" y="{HEIGHT - 6}" text-anchor="{anchor}">{times[step]:{form}}</text>')
     return found
 
@@ -198,6 +200,14 @@ def _nice(value: float) -> float:
     """The next of 1, 2, 4, 5, 8 times a power of ten: four ticks below it are round, too."""
     power = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
     return next(step * power for step in (1, 2, 4, 5, 8, 10) if step * power >= value)
+
+
+def short_duration(seconds: float) -> str:
+    """`40 s`, `3.33 min`, `1.5 h`: what fits beside an axis."""
+    for least, word in ((3600.0, "h"), (100.0, "min")):
+        if seconds >= least:
+            return f"{seconds / (3600 if word == 'h' else 60):.3g}\u00a0{word}"
+    return figures.duration(seconds) if 0 < seconds < 1 else f"{seconds:.3g}\u00a0s"
 
 
 def short_number(value: float) -> str:

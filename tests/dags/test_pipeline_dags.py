@@ -83,7 +83,7 @@ server = UnixStreamServer(str(own.runner_socket), Dying)
 own.runner_socket.chmod(0o600)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 pipeline_dag.get_current_context = lambda: {"run_id": "manual__1"}
-for asked in ({"reprocess_from": "2026-02-30"}, {}):
+for asked in ({"reprocess_from": "2026-02-30"}, {"tatic": "meshjoin"}, {}):
     try:
         pipeline_dag.run_step("micro_batch", "orders", asked=asked)
     except AirflowFailException as error:
@@ -192,7 +192,8 @@ def test_a_declared_freshness_is_a_deadline_of_the_run(tmp_path: Path) -> None:
 
 
 def test_what_cannot_get_better_fails_at_once_and_what_may_is_tried_again(tmp_path: Path) -> None:
-    terminal, transient = ask(KINDS, tmp_path)[-2:]
+    terminal, unknown, transient = ask(KINDS, tmp_path)[-3:]
+    assert unknown.startswith("failed for good: this DAG has no param tatic; it has release, tactic, ")
     assert terminal.startswith("failed for good: ")
     assert "2026-02-30" in terminal
     assert transient.startswith("tried again: ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from etl.page.charts import Chart, Series, Value, columns, lines, short_number
+from etl.page.charts import Chart, Series, Value, columns, lines, short_duration, short_number
 from etl.page.queries.correlations import Figures
 from etl.page.queries.history import History
 from etl.page.queries.sites import ShippedBatch
@@ -35,10 +35,19 @@ def of_pipeline(history: History) -> list[Chart]:
     return [
         columns("Events by route", "What became of events, by when they were loaded", times, routes, short_number),
         lines("Events per second", "Lines loaded", times, [Series("lines", "accepted", rate)], short_number),
-        lines("Freshness", "Age of events when they became visible", times, ages, figures.duration),
+        lines(
+            "Freshness", "Age of events when they became visible", times, ages, figures.duration, axis=short_duration
+        ),
         lines("Hit ratio", "Probes answered by the front stage", times, hits, figures.percent, 1.0),
         lines("Backlog", "Events that waited", times, [Series("waiting", "backlog", waits)], short_number),
-        lines("Time per batch", "All steps together", times, [Series("mean", "duplicates", took)], figures.duration),
+        lines(
+            "Time per batch",
+            "All steps together",
+            times,
+            [Series("mean", "duplicates", took)],
+            figures.duration,
+            axis=short_duration,
+        ),
     ]
 
 
@@ -54,7 +63,7 @@ def of_correlations(history: History) -> list[Chart]:
         columns("Tuples in", "Accepted, of all streams", times, tuples, short_number),
         columns("Pairs out", "Of all correlations", times, pairs, short_number),
         columns("Late tuples", "Kept in the late tables", times, late, short_number),
-        lines("Time per batch", "All steps together", times, spent, figures.duration),
+        lines("Time per batch", "All steps together", times, spent, figures.duration, axis=short_duration),
     ]
 
 
