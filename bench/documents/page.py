@@ -83,6 +83,10 @@ def _partitions(rows: list[Row]) -> str:
     return table(head, [
         (f"{row['data']}, {row['method']}", row["m"], row["w"], row["theta"], f"{row['replication']:.2f}",
          f"{row['maximal_load']:.2f}", f"{row['gini']:.3f}", f"{row['repartitions']:.0%}",
-         f"{row['sample_replication']:.2f}", f"{row['sample_gini']:.3f}", row["routing"])
+         f"{row['sample_replication']:.2f}", f"{row['sample_gini']:.3f}", _routed_by(row))
         for row in rows
     ])  # fmt: skip
+
+
+def _routed_by(row: Row) -> str:
+    return f"{row['routing']}, else {row['meeting']}" if row.get("meeting") else str(row["routing"])

@@ -62,7 +62,7 @@ def _row(figure: str, name: str, method: str, setting: Row, parts: list[Document
     reports = [_window(topology, part) for part in parts[1:]]
     return {
         "figure": figure, "data": name, "method": method, **setting,
-        "routing": " + ".join(made.routing.key) or "all pairs",
+        "routing": " + ".join(made.routing.key) or "all pairs", "meeting": ", ".join(made.routing.meeting),
         "replication": _mean(reports, "replication"), "maximal_load": _mean(reports, "maximal_load"),
         "gini": _mean(reports, "gini"),
         "sample_replication": promised.replication, "sample_gini": promised.gini,

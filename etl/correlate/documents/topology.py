@@ -23,6 +23,7 @@ from etl.correlate.documents.joining.tree import BYTES_PER_DOCUMENT, BYTES_PER_P
 from etl.correlate.documents.model import Documents, concat
 from etl.correlate.documents.partitioning.assigner import Assignment, Sightings, assign, update
 from etl.correlate.documents.partitioning.disjoint_sets import disjoint_sets
+from etl.correlate.documents.partitioning.meetings import encounters, with_places
 from etl.correlate.documents.partitioning.merger import partition
 from etl.correlate.documents.partitioning.partitions import Partitions, holds, words
 from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
@@ -181,8 +182,6 @@ def create(sample: Documents, options: TopologyOptions, count: int) -> Partition
     if options.method == "ag":
         return make_partitions(sample, routing, count, options.creators)
     routed = route(sample, routing)
-    return (
-        set_cover(routed, routing, count)
-        if options.method == "sc"
-        else partition(disjoint_sets(routed), routing, count)
-    )
+    if options.method == "sc":
+        return with_places(set_cover(routed, routing, count), encounters(sample, routing))
+    return with_places(partition(disjoint_sets(routed), routing, count), encounters(sample, routing))

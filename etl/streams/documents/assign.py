@@ -24,6 +24,7 @@ from etl.correlate.documents.dictionary import I64
 from etl.correlate.documents.model import Documents
 from etl.correlate.documents.partitioning.assigner import Assignment, assign
 from etl.correlate.documents.partitioning.association import association_groups
+from etl.correlate.documents.partitioning.meetings import encounters
 from etl.correlate.documents.partitioning.partitions import Partitions, bit_counts
 from etl.correlate.documents.partitioning.routing import route
 from etl.correlate.prepare import event_times
@@ -31,7 +32,7 @@ from etl.pipeline.wire import Message, json_message
 from etl.streams import wire
 from etl.streams.documents.files import Assigned, open_partitions, write_documents
 from etl.streams.documents.state import DocumentPlan, WindowFigures, watermark
-from etl.streams.documents.values import groups_message, unseen_message
+from etl.streams.documents.values import encounters_message, groups_message, unseen_message
 from etl.streams.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
 
 
@@ -92,6 +93,7 @@ class _Assigner:
             yield unseen_message(self._index, route(documents, newest.routing), assignment.unseen)
         if self._one.creators is not None:
             yield groups_message(self._index, association_groups(route(documents, self._one.creators)))
+            yield encounters_message(self._index, encounters(documents, self._one.creators))
 
     def _late(self, rows: pa.RecordBatch, positions: I64) -> Message:
         plan, one, n = self._plan, self._one, len(positions)

@@ -22,9 +22,10 @@ import pyarrow as pa
 from etl.correlate.documents.partitioning import merger
 from etl.correlate.documents.partitioning.assigner import Sightings, update
 from etl.correlate.documents.partitioning.groups import Groups
+from etl.correlate.documents.partitioning.meetings import Encounters, with_places
 from etl.streams.documents.files import open_partitions, open_sightings, write_partitions, write_sightings
 from etl.streams.documents.state import DocumentPlan, DocumentState, Promise, WindowFigures, first_slot, window_of
-from etl.streams.documents.values import Unseen, groups_of, unseen_of
+from etl.streams.documents.values import Unseen, encounters_of, groups_of, unseen_of
 from etl.streams.files import FileStore
 from etl.streams.log import Segment
 from etl.streams.state_files import StateRun
@@ -45,6 +46,7 @@ class GatheredDocuments:
     joined: Counter[int] = field(default_factory=Counter)  # documents that came to every joiner
     unseen: list[Unseen] = field(default_factory=list)
     groups: list[Groups] = field(default_factory=list)
+    encounters: list[Encounters] = field(default_factory=list)
 
     @property
     def found(self) -> int:
@@ -74,8 +76,10 @@ class GatheredDocuments:
     def add_values(self, what: str, table: pa.Table) -> None:
         if what == "unseen":
             self.unseen.append(unseen_of(table))
-        else:
+        elif what == "groups":
             self.groups.append(groups_of(table))
+        else:
+            self.encounters.append(encounters_of(table))
 
     def _window(self, slot: int, figures: WindowFigures) -> None:
         self.windows[slot] = self.windows.get(slot, WindowFigures()).plus(figures)
@@ -177,6 +181,7 @@ def _repartitioned(
         return state, False
     count = plan.state.wanted
     partitions = merger.partition(merger.consolidate(gathered.groups), plan.creators, count)
+    partitions = with_places(partitions, Encounters.concat(gathered.encounters))
     run = write_partitions(store, _name(plan, batch, "partitions"), state.versions[-1].period + 1, partitions)
     runs = tuple(one for one in state.runs if one != state.sightings)
     changed = replace(

@@ -92,4 +92,6 @@ def watermarks(declared: DocumentCorrelation, state: DocumentState) -> dict[str,
 
 def routing_name(state: DocumentState) -> str:
     """What documents are routed by."""
-    return " + ".join(state.routing.key) if state.routing.key else "all values"
+    routing = state.routing
+    without = f"; documents without it by {' + '.join(routing.meeting)}" if routing.meeting else ""
+    return " + ".join(routing.key) + without if routing.key else "all values"

@@ -10,7 +10,7 @@ A run `FILE#2` is the third slot of a file. Codes of pairs mean something within
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,8 @@ import pyarrow as pa
 from etl.correlate.documents.dictionary import I32, I64, U64, Dictionary
 from etl.correlate.documents.model import Documents
 from etl.correlate.documents.partitioning.assigner import Sightings
-from etl.correlate.documents.partitioning.partitions import Partitions, words
-from etl.correlate.documents.partitioning.routing import Routing
-from etl.streams.documents.state import DOCUMENTS, PARTITIONS, SIGHTINGS
+from etl.correlate.documents.partitioning.partitions import NO_PLACES, Partitions, Places, words
+from etl.streams.documents.state import DOCUMENTS, PARTITIONS, SIGHTINGS, routing_of
 from etl.streams.files import FileDamaged, FileStore
 from etl.streams.log import from_ipc, to_ipc
 from etl.streams.state_files import StateRun
@@ -123,10 +122,11 @@ def _widened(masks: U64, width: int) -> U64:
 
 def write_partitions(store: FileStore, name: str, version: int, partitions: Partitions) -> StateRun:
     """One version of the partitions."""
-    routing = {"key": list(partitions.routing.key), "alone": partitions.routing.alone, "count": partitions.count}
+    routing = {**asdict(partitions.routing), "count": partitions.count}
     table = pa.record_batch({"hash": pa.array(partitions.hashes), "masks": _rows(partitions.masks)})
     table = table.replace_schema_metadata({"partitions": json.dumps(routing)})
-    size = store.write(name, to_ipc([table, pa.record_batch({"load": pa.array(partitions.loads)})]))
+    places = pa.record_batch({"hash": pa.array(partitions.places.hashes), "masks": _rows(partitions.places.masks)})
+    size = store.write(name, to_ipc([table, pa.record_batch({"load": pa.array(partitions.loads)}), places]))
     return StateRun(PARTITIONS, 0, "left", version, f"{name}#0", len(partitions.hashes), size, 0, 0)
 
 
@@ -137,14 +137,18 @@ def open_partitions(store: FileStore, run: StateRun) -> Partitions:
 
 def _partitions(content: pa.Buffer, name: str) -> Partitions:
     parts = from_ipc(content, name)
-    if len(parts) != 2:
+    if len(parts) not in (2, 3):  # those of older releases have no places
         raise FileDamaged(name, "is not a file of partitions")
-    table, loads = parts
+    table, loads = parts[:2]
     said = json.loads(table.schema.metadata[b"partitions"])
-    routing = Routing(tuple(said["key"]), said["alone"])
+    places = Places(*_by_hash(parts[2], said["count"])) if len(parts) == 3 else NO_PLACES
+    hashes, masks = _by_hash(table, said["count"])
+    return Partitions(routing_of(said), said["count"], hashes, masks, loads.column("load").to_numpy(), places)
+
+
+def _by_hash(table: pa.RecordBatch, count: int) -> tuple[U64, U64]:
     hashes = table.column("hash").to_numpy()
-    masks = _words(table.column("masks")) if len(hashes) else np.zeros((0, words(said["count"])), np.uint64)
-    return Partitions(routing, said["count"], hashes, masks, loads.column("load").to_numpy())
+    return hashes, _words(table.column("masks")) if len(hashes) else np.zeros((0, words(count)), np.uint64)
 
 
 def write_sightings(store: FileStore, name: str, sightings: Sightings) -> StateRun:

@@ -112,18 +112,23 @@ class DocumentState:
 
     @classmethod
     def from_json(cls, since: int, value: Mapping[str, Any], runs: tuple[StateRun, ...]) -> DocumentState:
-        promise, routing = value["promise"], value["routing"]
+        promise = value["promise"]
         return cls(
             since=since,
             **{name: value[name] for name in ("largest", "documents", "joiners", "wanted", "repartitions")},
             promise=None if promise is None else Promise(promise["documents"], tuple(promise["loads"])),
-            routing=Routing(tuple(routing["key"]), routing["alone"]),
+            routing=routing_of(value["routing"]),
             windows={int(slot): window_of(one) for slot, one in value["windows"].items()},
             attributes=tuple((path, presence, values) for path, presence, values in value["attributes"]),
             constants=tuple(value["constants"]),
             left_out=tuple(value.get("left_out", ())),
             runs=runs,
         )
+
+
+def routing_of(value: Mapping[str, Any]) -> Routing:
+    """What was routed by, from JSON; older releases knew no meeting attributes."""
+    return Routing(tuple(value["key"]), value["alone"], tuple(value.get("meeting", ())))
 
 
 def window_of(value: Mapping[str, Any]) -> WindowFigures:

@@ -1,6 +1,6 @@
-"""What dispatchers tell the driver of values: those that no partition has, and the association groups of creators.
+"""What dispatchers tell the driver of values: those without a partition, and what creators find.
 
-Both are bounded: a driver that hears of too many values hears of the most frequent ones. What it does not hear of
+All are bounded: a driver that hears of too many values hears of the most frequent ones. What it does not hear of
 stays without a partition and goes to every joiner, which costs messages and never a pair.
 """
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from etl.correlate.documents.dictionary import I64, U64
 from etl.correlate.documents.partitioning.groups import Groups
+from etl.correlate.documents.partitioning.meetings import Encounters
 from etl.correlate.documents.partitioning.routing import Routed
 from etl.pipeline.wire import Message, rows_message, rows_of
 
@@ -67,6 +68,18 @@ def groups_of(table: pa.Table) -> Groups:
     lengths = np.diff(lists.offsets.to_numpy())
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     return Groups(offsets, lists.flatten().to_numpy(), table.column("load").to_numpy())
+
+
+def encounters_message(correlation: int, found: Encounters) -> Message:
+    """What a creator tells of the meeting attributes: the most frequent encounters."""
+    kept = np.sort(np.argsort(-found.counts, kind="stable")[:_MOST_GROUPED])
+    columns = {"pair": found.pairs[kept], "key": found.keys[kept], "count": found.counts[kept]}
+    batch = pa.record_batch({name: pa.array(values) for name, values in columns.items()})
+    return _addressed(batch, f"encounters {correlation}")
+
+
+def encounters_of(table: pa.Table) -> Encounters:
+    return Encounters(*(table.column(name).to_numpy() for name in ("pair", "key", "count")))
 
 
 def parse(message: Message) -> tuple[str, int, pa.Table]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from etl.correlate.documents.joining.joiner import Joiner
 from etl.correlate.documents.model import Documents
-from etl.correlate.documents.partitioning.assigner import assign
+from etl.correlate.documents.partitioning.assigner import assign, update
 from etl.correlate.documents.partitioning.partitions import Partitions, holds, words
 from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
 from etl.correlate.documents.partitioning.routing import Routing, expansion, route
@@ -27,6 +27,17 @@ OPTIONS = st.builds(
     delta=st.integers(1, 3),
     theta=st.sampled_from([0.0, 0.2, 0.6]),
 )
+
+
+def rows_of(seed: int) -> Rows:
+    """Documents of which some lack "k", "x" or "y". Small cases, which hypothesis would prefer, hardly ever meet."""
+    draw = np.random.default_rng(seed)
+    shares = {"k": draw.choice([0.1, 0.5, 0.9]), "x": draw.choice([0.3, 0.7, 1.0]), "y": 0.8, "a": 0.2, "b": 0.2}
+    values = {"k": 4, "x": 3, "y": 2, "a": 2, "b": 2}
+    return [
+        {name: str(draw.integers(values[name])) for name, share in shares.items() if draw.random() < share}
+        for _ in range(30)
+    ]
 
 
 def joined(found: Documents, masks: np.ndarray, partitions: int) -> list[tuple[int, int]]:
@@ -115,6 +126,59 @@ def test_any_key_routes_exactly_alone_or_beside_the_other_pairs(
     found, routing = documents(rows), Routing(tuple(key), alone)
     partitions = make_partitions(found, routing, count, creators=2)
     assert joined(found, assign(found, [partitions]).masks, count) == oracle(found)
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(0, 2**32),
+    st.sampled_from(["k", "k", "ka"]),
+    st.sampled_from(["x", "xy", "yx", "xa", "ayx", "kx"]),
+    st.sampled_from([2, 5, 70]),
+)
+def test_documents_without_the_key_meet_all_their_partners_by_any_meeting_attributes(
+    seed: int, sample: int, key: str, meeting: str, count: int
+) -> None:
+    found, other = documents(rows_of(seed)), documents(rows_of(sample))
+    routing = Routing(tuple(key), meeting=tuple(meeting))
+    partitions = make_partitions(other, routing, count, creators=2)
+    masks = [np.zeros((0, words(count)), np.uint64)]
+    for batch in batches(found, [10, 11]):  # values are taken in between, as an assigner does
+        assignment = assign(batch, [partitions])
+        masks.append(assignment.masks)
+        partitions = update(partitions, route(batch, routing), np.unique(assignment.unseen))
+    assert joined(found, np.concatenate(masks), count) == oracle(found)
+
+
+def test_documents_without_the_key_go_to_few_partitions_and_so_do_their_partners() -> None:
+    draw, rows = np.random.default_rng(7), []
+    for _ in range(3_000):
+        user = int(draw.integers(60))
+        host = user if draw.random() < 0.9 else int(draw.integers(60))
+        of_host = {"host": str(host)}, {"ip": str(host)}
+        if draw.random() < 0.05:
+            rows.append({**of_host[0], **of_host[1], "alarm": "1"})
+        else:
+            rows.append({"user": str(user), **of_host[draw.random() < 0.3]})
+    found = documents(rows)
+    routing = choose_routing(found, 20)
+    assert (routing.key, set(routing.meeting)) == (("user",), {"host", "ip"})
+    near = assign(found, [make_partitions(found, routing, 20)])
+    far = assign(found, [make_partitions(found, Routing(("user",)), 20)])
+    assert (near.broadcast, far.broadcast) == (0, sum("user" not in row for row in rows))
+    assert near.quality.replication < 1.15 < 1.8 < far.quality.replication
+    assert near.quality.maximal_load < far.quality.maximal_load
+    assert joined(found, near.masks, 20) == oracle(found)
+
+
+def test_more_documents_without_the_key_than_partners_leave_the_partners_to_travel() -> None:
+    """Whoever is fewer goes to the others: 200 alarms of a host stay at one place, six users come there."""
+    rows = [{"host": "h", "user": str(number % 6)} for number in range(12)]
+    rows += [{"host": "h", "alarm": str(number)} for number in range(200)]
+    found, routing = documents(rows), Routing(("user",), meeting=("host",))
+    partitions = make_partitions(found, routing, 6)
+    loads = assign(found, [partitions]).quality.loads
+    assert sorted(loads.tolist()) == [2, 2, 2, 2, 2, 212]
+    assert joined(found, assign(found, [partitions]).masks, 6) == oracle(found)
 
 
 @given(UBIQUITOUS_ROWS, st.integers(2, 30))

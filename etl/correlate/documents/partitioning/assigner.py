@@ -2,6 +2,7 @@
 
     every pair known      to all partitions that hold one of its pairs
     some pair unseen      to all partitions: who shares that pair may be anywhere
+    no key                to where its partners are (`meetings`), or to all partitions
     no pair at all        nowhere: it joins nothing
 
 After an unseen pair was sighted δ times it is a candidate: the merger adds it to one partition, and from then on it
@@ -20,6 +21,7 @@ import numpy as np
 from etl.correlate.documents.dictionary import U64
 from etl.correlate.documents.errors import InvalidOption
 from etl.correlate.documents.model import Documents
+from etl.correlate.documents.partitioning.meetings import bring_together
 from etl.correlate.documents.partitioning.partitions import Partitions, all_bits, bit_counts, bits, words
 from etl.correlate.documents.partitioning.quality import Quality
 from etl.correlate.documents.partitioning.routing import Routed, route
@@ -49,12 +51,16 @@ def assign(documents: Documents, partitionings: Sequence[Partitions]) -> Assignm
     for partitions in partitionings:
         routed = route(documents, partitions.routing)
         rows, known = partitions.look_up(routed.hashes)
-        some = np.diff(routed.offsets) > 0
+        own, some = np.zeros((len(documents), words(partitions.count)), np.uint64), np.diff(routed.offsets) > 0
         if some.any():
             starts = routed.offsets[:-1][some]
-            masks[some] |= np.bitwise_or.reduceat(_widened(rows, words(count)), starts, axis=0)
-        everywhere |= routed.broadcast
-        everywhere[routed.owners[~known]] = True
+            own[some] = np.bitwise_or.reduceat(rows, starts, axis=0)
+        beyond = routed.broadcast.copy()
+        beyond[routed.owners[~known]] = True
+        if partitions.routing.meeting:
+            own, beyond = bring_together(documents, partitions, routed.broadcast, own, beyond)
+        masks |= _widened(own, words(count))
+        everywhere |= beyond
         unseen = routed.hashes[~known]
     everywhere &= documents.lengths > 0
     masks[everywhere] = all_bits(count)

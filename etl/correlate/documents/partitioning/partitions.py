@@ -5,7 +5,7 @@ Bits are kept in words of 64, so m may be anything. A pair that the table has no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,22 @@ import numpy.typing as npt
 from etl.correlate.documents.dictionary import I64, U64
 from etl.correlate.documents.errors import InvalidOption
 from etl.correlate.documents.partitioning.routing import Routing
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where documents without the key meet those with it, by the pair that announces those (`meetings`)."""
+
+    hashes: U64  # rising
+    masks: U64
+
+    def look_up(self, hashes: U64, count: int) -> U64:
+        """The places of pairs; a pair that no sample had is at home in one partition."""
+        rows, known = _look_up(self.hashes, self.masks, hashes, count)
+        return np.where(known[:, None], rows, home(hashes, count))
+
+
+NO_PLACES = Places(np.empty(0, np.uint64), np.empty((0, 1), np.uint64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +40,7 @@ class Partitions:
     hashes: U64  # rising
     masks: U64  # the partitions of every pair, one row of words each
     loads: I64  # expected documents per partition
+    places: Places = NO_PLACES
 
     @staticmethod
     def of(routing: Routing, count: int, hashes: U64, masks: U64, loads: I64) -> Partitions:
@@ -37,16 +54,12 @@ class Partitions:
 
     def look_up(self, hashes: U64) -> tuple[U64, npt.NDArray[np.bool_]]:
         """The partitions of pairs, and which pairs are known."""
-        if not len(self.hashes):
-            return np.zeros((len(hashes), words(self.count)), np.uint64), np.zeros(len(hashes), np.bool_)
-        place = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        known = self.hashes[place] == hashes
-        return np.where(known[:, None], self.masks[place], np.uint64(0)), known
+        return _look_up(self.hashes, self.masks, hashes, self.count)
 
     def with_pairs(self, hashes: U64, masks: U64, loads: I64) -> Partitions:
         """These pairs added."""
         both = np.concatenate([self.hashes, hashes]), np.concatenate([self.masks, masks])
-        return Partitions.of(self.routing, self.count, *both, loads)
+        return replace(Partitions.of(self.routing, self.count, *both, loads), places=self.places)
 
 
 def words(count: int) -> int:
@@ -59,6 +72,19 @@ def bits(partition: I64, count: int) -> U64:
     rows = np.zeros((len(partition), words(count)), np.uint64)
     rows[np.arange(len(partition)), partition // 64] = np.uint64(1) << (partition % 64).astype(np.uint64)
     return rows
+
+
+def home(hashes: U64, count: int) -> U64:
+    """One partition for each pair, by its hash."""
+    return bits((hashes % np.uint64(count)).astype(np.int64), count)
+
+
+def _look_up(table: U64, masks: U64, hashes: U64, count: int) -> tuple[U64, npt.NDArray[np.bool_]]:
+    if not len(table):
+        return np.zeros((len(hashes), words(count)), np.uint64), np.zeros(len(hashes), np.bool_)
+    place = np.minimum(np.searchsorted(table, hashes), len(table) - 1)
+    known = table[place] == hashes
+    return np.where(known[:, None], masks[place], np.uint64(0)), known
 
 
 def all_bits(count: int) -> U64:

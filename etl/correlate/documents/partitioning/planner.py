@@ -2,12 +2,14 @@
 
 Tried are all pairs, and keys that begin with one of the most frequent attributes and grow by the next ones. The
 second half shows what each would cost from the next window on: documents without the key and values not seen before
-go everywhere. The one with the smallest maximal load wins, of equals the one with the smaller replication.
+go everywhere. A key that some documents lack gets meeting attributes, for them to find their partners by, if that
+helps. The one with the smallest maximal load wins, of equals the one with the smaller replication.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from etl.correlate.documents.joining.tree import attribute_order
 from etl.correlate.documents.model import Documents
 from etl.correlate.documents.partitioning.assigner import assign
 from etl.correlate.documents.partitioning.association import association_groups
+from etl.correlate.documents.partitioning.meetings import encounters, meeting_attributes, with_places
 from etl.correlate.documents.partitioning.merger import consolidate, partition
 from etl.correlate.documents.partitioning.partitions import Partitions
 from etl.correlate.documents.partitioning.quality import Quality
@@ -34,7 +37,7 @@ def choose_routing(documents: Documents, partitions: int) -> Routing:
         return Routing()
     numbers = np.arange(len(sample), dtype=np.int64)
     seen, unseen = sample.take(numbers[:half]), sample.take(numbers[half:])
-    tried = [(_outcome(seen, unseen, routing, partitions), routing) for routing in _candidates(sample)]
+    tried = [one for routing in _candidates(sample) for one in _outcomes(seen, unseen, routing, partitions)]
     return min(tried, key=lambda one: (one[0].maximal_load, one[0].replication, len(one[1].key)))[1]
 
 
@@ -42,11 +45,18 @@ def make_partitions(documents: Documents, routing: Routing, count: int, creators
     """Creators and merger in one place: association groups of every share, consolidated and spread."""
     routed = route(documents, routing)
     groups = [association_groups(routed.part(number, creators)) for number in range(creators)]
-    return partition(consolidate(groups), routing, count)
+    return with_places(partition(consolidate(groups), routing, count), encounters(documents, routing))
 
 
-def _outcome(seen: Documents, unseen: Documents, routing: Routing, count: int) -> Quality:
-    return assign(unseen, [make_partitions(seen, routing, count)]).quality
+def _outcomes(seen: Documents, unseen: Documents, routing: Routing, count: int) -> Iterator[tuple[Quality, Routing]]:
+    """What a routing would cost, without meeting attributes and with them."""
+    plain = make_partitions(seen, routing, count)
+    yield assign(unseen, [plain]).quality, routing
+    meeting = meeting_attributes(seen, plain) if routing.key else ()
+    if meeting:
+        found = replace(routing, meeting=meeting)
+        partitions = with_places(replace(plain, routing=found), encounters(seen, found))
+        yield assign(unseen, [partitions]).quality, found
 
 
 def _candidates(sample: Documents) -> Iterator[Routing]:

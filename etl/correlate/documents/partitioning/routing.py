@@ -3,7 +3,8 @@
 Documents that join must meet. They share a pair, so it suffices that every pair of a document sends it somewhere.
 Less does, too: take some attributes as a *key*. Documents that have the whole key and join agree in all of it, so
 they have the same *synthetic pair*, the key's values put together; if that alone routes them they meet. A document
-that lacks a part of the key can join documents of any key, so it goes everywhere (*broadcast*).
+that lacks a part of the key can join documents of any key. It goes everywhere (*broadcast*), or, if it has all
+*meeting attributes*, to where its partners are (`meetings`).
 
 The paper's attribute expansion is such a key (a disabling attribute with combining ones) that takes the place of its
 parts while the other pairs keep routing as well: `alone=False`. With `alone=True` a document with a key goes to one
@@ -30,6 +31,7 @@ class Routing:
 
     key: tuple[str, ...] = ()
     alone: bool = True
+    meeting: tuple[str, ...] = ()  # attributes by which documents without the key find their partners
 
 
 @dataclass(frozen=True, slots=True)
