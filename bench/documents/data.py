@@ -24,9 +24,10 @@ def window_stream(name: str, count: int) -> Documents:
     return encode(lines)
 
 
-def join_input(name: str, count: int) -> Documents:
-    """Documents for one local join; objects and users grow with their number."""
-    return encode(nobench(count, seed=12) if name == "nbData" else server_logs(count, seed=12))
+def join_input(name: str, count: int, number: int = 0) -> Documents:
+    """Documents for one local join; objects and users grow with how many there are. Each `number` is another stream."""
+    seed = 12 + number
+    return encode(nobench(count, seed=seed) if name == "nbData" else server_logs(count, seed=seed))
 
 
 def encode(lines: Iterable[bytes]) -> Documents:

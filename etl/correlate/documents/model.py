@@ -123,9 +123,10 @@ class Pairs:
 
     @staticmethod
     def concat(parts: Sequence[Pairs]) -> Pairs:
-        if not parts:
-            return Pairs.none()
-        return Pairs(np.concatenate([part.left for part in parts]), np.concatenate([part.right for part in parts]))
+        some = [part for part in parts if len(part)]
+        if len(some) < 2:  # nothing to copy
+            return some[0] if some else Pairs.none()
+        return Pairs(np.concatenate([part.left for part in some]), np.concatenate([part.right for part in some]))
 
 
 def merged(documents: Documents, pairs: Pairs) -> pa.StringArray:

@@ -18,19 +18,19 @@ from etl.correlate.documents.model import Documents, Pairs
 def nested_loop(documents: Documents) -> Pairs:
     """NLJ: compare every two documents."""
     labels, ranks = _ordered(documents)
-    found = _nested_loop(documents.offsets, labels, ranks[labels] if len(labels) else labels)
+    found = _nested_loop(documents.offsets, labels, ranks)
     return Pairs(documents.ids[found[:, 0]], documents.ids[found[:, 1]])
 
 
 def hash_join(documents: Documents) -> Pairs:
     """HBJ: compare documents that are in one list of an inverted index."""
     labels, ranks = _ordered(documents)
-    found = _hash_join(documents.offsets, labels, ranks[labels] if len(labels) else labels, len(ranks))
+    found = _hash_join(documents.offsets, labels, ranks, len(documents.dictionary))
     return Pairs(documents.ids[found[:, 0]], documents.ids[found[:, 1]])
 
 
 def _ordered(documents: Documents) -> tuple[I32, I32]:
-    """The documents' labels in the order of attributes, and the rank of every label's attribute."""
+    """The documents' labels in the order of attributes, and the ranks of their attributes."""
     order = attribute_order(documents)
     rank = np.zeros(len(documents.dictionary.attributes), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
@@ -40,9 +40,9 @@ def _ordered(documents: Documents) -> tuple[I32, I32]:
     used = used[np.lexsort((used, rank[documents.dictionary.pair_attribute[used]]))]
     label = np.zeros(len(documents.dictionary), np.int32)
     label[used] = np.arange(len(used), dtype=np.int32)
-    labels = label[documents.pairs]
-    sort_labels(documents.offsets, labels)
-    return labels, rank[documents.dictionary.pair_attribute[used]]
+    labels, ranks = label[documents.pairs], rank[documents.attributes]
+    sort_labels(documents.offsets, labels, ranks)
+    return labels, ranks
 
 
 @kernel

@@ -46,8 +46,9 @@ def make_pairs(tree: FPTree, tree_lower: U64, probing: Probing, runs: Runs, at_m
     found = _count(runs.found, lower, others) if lower.shape[1] else runs.count
     kept = min(found, max(at_most, 0))
     ids = tree.documents.ids[tree.order]
-    left, right = _fill(runs.found, ids, probing.documents.ids, lower, others, kept)
-    return Made(Pairs(left, right), found)
+    pairs = Pairs(np.empty(kept, np.int64), np.empty(kept, np.int64))
+    _fill(runs.found, ids, probing.documents.ids, lower, others, pairs.left, pairs.right)
+    return Made(pairs, found)
 
 
 @kernel
@@ -69,18 +70,16 @@ def _count(runs: I32, tree_lower: U64, probe_lower: U64) -> int:
 
 
 @kernel
-def _fill(runs: I32, tree_ids: I64, probe_ids: I64, tree_lower: U64, probe_lower: U64, kept: int) -> tuple[I64, I64]:
-    left, right = np.empty(kept, np.int64), np.empty(kept, np.int64)
-    filtered = tree_lower.shape[1] > 0
-    count = 0
+def _fill(runs: I32, tree_ids: I64, probe_ids: I64, tree_lower: U64, probe_lower: U64, left: I64, right: I64) -> None:
+    """As many pairs as there is room for."""
+    filtered, count = tree_lower.shape[1] > 0, 0
     for run in range(len(runs)):
         probe, mine = probe_ids[runs[run, 0]], probe_lower[runs[run, 0]]
         for position in range(runs[run, 1], runs[run, 2]):
-            if count == kept:
-                return left, right
+            if count == len(left):
+                return
             if filtered and _elsewhere(mine, tree_lower[position]):
                 continue
             other = tree_ids[position]
             left[count], right[count] = min(probe, other), max(probe, other)
             count += 1
-    return left, right

@@ -18,18 +18,19 @@ none. They lie side by side in the order of the tree, and are reported as one ru
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from etl.correlate.documents.dictionary import I32, I64
-from etl.correlate.documents.joining.descent import UNKNOWN, TreeArrays, descend
+from etl.correlate.documents.joining.descent import UNKNOWN, Header, TreeArrays, descend
 from etl.correlate.documents.joining.tree_kernels import (
     counting_order,
-    in_order,
+    in_tree_order,
     lay_out_groups,
     lay_out_nodes,
+    link_labels,
     occurrences,
-    sort_documents,
     sort_labels,
 )
 from etl.correlate.documents.model import Documents
@@ -49,14 +50,12 @@ class Runs:
         return int((self.found[:, 2] - self.found[:, 1]).sum(dtype=np.int64))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FPTree:
     """An FP-tree; it never changes."""
 
     documents: Documents
     order: I64  # positions of the documents in the order of the tree
-    offsets: I64  # their labels in that order, those of a document rising
-    labels: I32
     attributes: I32  # the attribute order: attribute codes by rank
     pair_of_label: I32
     pair_label: I32  # label of every pair of the dictionary, -1 where the tree has it not
@@ -72,40 +71,53 @@ class FPTree:
         rank = np.full(len(dictionary.attributes), -1, np.int32)
         rank[attributes] = np.arange(len(attributes), dtype=np.int32)
         used = np.flatnonzero(counts)
-        by_rank = counting_order(rank[dictionary.pair_attribute[used]], len(attributes))[1]
+        by_rank = counting_order(rank[dictionary.pair_attribute[used]], len(attributes))
         pair_of_label = used[by_rank].astype(np.int32)
         pair_label = np.full(len(dictionary), -1, np.int32)
         pair_label[pair_of_label] = np.arange(len(used), dtype=np.int32)
-        labels = pair_label[documents.pairs]
-        sort_labels(documents.offsets, labels)
-        order = sort_documents(documents.offsets, labels)
-        offsets, labels = in_order(documents.offsets, labels, order)
-        longest = int(documents.lengths.max(initial=0))
-        label, parent, first, own_end, end, count = lay_out_nodes(offsets, labels, longest)
-        label, parent = label[:count].copy(), parent[:count].copy()
-        label_rank = rank[dictionary.pair_attribute[pair_of_label]]
-        group_offsets, group_rank, group_start, children, child_label, masks, group_masks = lay_out_groups(
-            label, parent, label_rank
-        )
-        spans = (first[:count].copy(), own_end[:count].copy(), end[:count].copy())
-        header_offsets, header = _header(label, len(used))
-        arrays = TreeArrays(
-            label, parent, label_rank, *spans, group_offsets, group_rank, group_start, children, child_label,
-            masks, group_masks, header_offsets, header, len(attributes),
-        )  # fmt: skip
-        return FPTree(documents, order, offsets, labels, attributes, pair_of_label, pair_label, rank, arrays)
+        labels, ranks = pair_label[documents.pairs], rank[documents.attributes]
+        sort_labels(documents.offsets, labels, ranks)
+        order, offsets, labels, ranks = in_tree_order(documents.offsets, labels, ranks)
+        nodes = lay_out_nodes(offsets, labels, ranks, int(documents.lengths.max(initial=0)))
+        groups = lay_out_groups(*nodes[:5], offsets, ranks)
+        arrays = TreeArrays._make((offsets, labels, ranks, *nodes, *groups, len(attributes)))
+        return FPTree(documents, order, attributes, pair_of_label, pair_label, rank, arrays)
 
     def self_join(self) -> Runs:
         """Every joinable pair of the tree's documents once: each document with those before it in the tree."""
-        limits = np.arange(len(self.documents), dtype=np.int64)
-        found = descend(self.arrays, self.offsets, self.arrays.label_rank[self.labels], self.labels, limits)
+        of, limits = self.arrays, np.arange(len(self.documents), dtype=np.int64)
+        found = descend(of, self._header_without_first(), of.offsets, of.ranks, of.labels, limits)
         found[:, 0] = self.order[found[:, 0]]
         return Runs(found)
 
     def probe(self, documents: Documents) -> Runs:
         """Every document of the tree that joins with one of these."""
         limits = np.full(len(documents), len(self.documents), np.int64)
-        return Runs(descend(self.arrays, documents.offsets, *self._in_tree(documents), limits))
+        return Runs(descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits))
+
+    @cached_property
+    def header(self) -> Header:
+        """The header table: where every label is."""
+        return self._linked(np.arange(len(self.pair_of_label), dtype=np.int32), len(self.pair_of_label))
+
+    def _header_without_first(self) -> Header:
+        """The header table of the labels of documents that lack the first attribute: nobody else jumps in a self-join.
+
+        Whoever has the first attribute shares it before it meets a group that it might jump over.
+        """
+        of = self.arrays
+        begins = of.offsets[:-1][np.diff(of.offsets) > 0]
+        jumping = begins[of.ranks[begins] > 0]
+        slot = np.full(len(self.pair_of_label), -1, np.int32)
+        if len(jumping):  # documents without the first attribute come last
+            wanted = np.unique(of.labels[jumping[0] :])
+            slot[wanted] = np.arange(len(wanted), dtype=np.int32)
+            return self._linked(slot, len(wanted))
+        return Header(slot, np.zeros(1, np.int32), np.empty(0, np.int32))
+
+    def _linked(self, slot: I32, wanted: int) -> Header:
+        of = self.arrays
+        return Header(slot, *link_labels(slot, wanted, of.label, of.tail, of.first, of.offsets, of.labels))
 
     def _in_tree(self, documents: Documents) -> tuple[I32, I32]:
         """Rank and label of every pair of documents that may hold what the tree has never seen."""
@@ -120,7 +132,7 @@ class FPTree:
 
     @property
     def nbytes(self) -> int:
-        own = (self.order, self.offsets, self.labels, self.pair_of_label, self.pair_label, self.attribute_rank)
+        own = (self.order, self.pair_of_label, self.pair_label, self.attribute_rank)
         return sum(array.nbytes for array in (*self.arrays, *own) if isinstance(array, np.ndarray))
 
 
@@ -129,7 +141,7 @@ def attribute_order(documents: Documents) -> I32:
     return _attribute_order(documents, occurrences(documents.pairs, len(documents.dictionary)))
 
 
-def _attribute_order(documents: Documents, counts: I64) -> I32:
+def _attribute_order(documents: Documents, counts: I32) -> I32:
     """The same from how often every pair occurs: a document has an attribute once, so pairs count its documents."""
     used = np.flatnonzero(counts)
     attribute_of = documents.dictionary.pair_attribute[used]
@@ -149,10 +161,3 @@ def _look_up(table: I32, codes: I32) -> I32:
     if not len(table):
         return np.full(len(codes), UNKNOWN, np.int32)
     return np.where(codes < len(table), table[np.minimum(codes, len(table) - 1)], np.int32(UNKNOWN))
-
-
-def _header(label: I32, labels: int) -> tuple[I64, I32]:
-    """The header table: the nodes of every label, in preorder."""
-    offsets, order = counting_order(label[1:], labels)
-    order += 1
-    return offsets, order

@@ -113,8 +113,8 @@ def test_figure_4_the_tree_of_table_i() -> None:
 def test_figure_4_the_header_table_links_nodes_of_one_label() -> None:
     tree = FPTree.build(TABLE_I)
     a3 = TABLE_I.dictionary.code("a\0s3")
-    low, high = tree.arrays.header_offsets[tree.pair_label[a3] :][:2]
-    assert tree.arrays.header[low:high].tolist() == [2, 5]
+    low, high = tree.header.offsets[tree.header.slot[tree.pair_label[a3]] :][:2]
+    assert tree.header.nodes[low:high].tolist() == [2, 5]
 
 
 def test_figure_5_one_level_of_direct_descent_and_d1_joins_d3_alone() -> None:
