@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from etl.correlate.documents.joining import compiled, plain
 from etl.correlate.documents.joining.fp_join import FPTreeJoin, join
 from etl.correlate.documents.joining.tree import FPTree, tree_bytes
+from etl.correlate.documents.joining.tree_order import in_tree_order
 from etl.correlate.documents.windows import Window, WindowJoin
 from tests.support.documents_strategies import ANY_ROWS, batches, documents, listed, oracle
 
@@ -90,3 +93,31 @@ def test_expired_slots_are_those_that_nothing_can_join_any_more(rows: Rows, slot
         assert len(joined.joins) <= slots
     near = [(one, other) for one, other in oracle(found) if other // slide - one // slide < window.slots]
     assert sorted(kept) == sorted(near)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40))
+def test_documents_sorted_in_blocks_are_sorted_and_equal_ones_stay_in_the_order_of_the_stream(
+    seed: int, block_size: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    rows = [sorted(draw.choice(6, draw.integers(0, 5), replace=False).tolist()) for _ in range(200)]
+    offsets = np.cumsum([0, *map(len, rows)])
+    labels = np.array([label for row in rows for label in row], np.int32)
+    order, ends, laid_out, ranks = in_tree_order(offsets, labels, labels + 1, block_size)
+    assert order.tolist() == sorted(range(200), key=lambda document: (rows[document], document))
+    assert [laid_out[low:high].tolist() for low, high in pairwise(ends)] == sorted(rows)
+    assert ranks.tolist() == (laid_out + 1).tolist()
+
+
+@given(st.integers(0, 2**32))
+def test_the_tree_join_equals_the_nested_loop_where_documents_have_long_tails_and_many_are_equal(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    kinds = [
+        {name: str(draw.integers(2)) for name in "abcdefghij"[: draw.integers(1, 11)] if draw.random() < 0.7}
+        for _ in range(12)
+    ]
+    found = documents([kinds[kind] for kind in draw.integers(0, 12, 40)])
+    assert listed(join(found)) == oracle(found)
+    stored = FPTreeJoin()
+    made = [pair for batch in batches(found, [13, 29]) for pair in listed(stored.insert(batch).pairs)]
+    assert sorted(made) == oracle(found)

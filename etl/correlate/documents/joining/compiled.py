@@ -11,7 +11,7 @@ import numpy as np
 from etl.columnar.jit import allocating_kernel as kernel
 from etl.correlate.documents.dictionary import I32, I64
 from etl.correlate.documents.joining.tree import attribute_order
-from etl.correlate.documents.joining.tree_kernels import sort_labels
+from etl.correlate.documents.joining.tree_order import sort_labels
 from etl.correlate.documents.model import Documents, Pairs
 
 

@@ -26,13 +26,12 @@ from etl.correlate.documents.dictionary import I32, I64
 from etl.correlate.documents.joining.descent import UNKNOWN, Header, TreeArrays, descend
 from etl.correlate.documents.joining.tree_kernels import (
     counting_order,
-    in_tree_order,
     lay_out_groups,
     lay_out_nodes,
     link_labels,
     occurrences,
-    sort_labels,
 )
+from etl.correlate.documents.joining.tree_order import in_tree_order, sort_labels
 from etl.correlate.documents.model import Documents
 
 BYTES_PER_PAIR, BYTES_PER_DOCUMENT = 72, 64
