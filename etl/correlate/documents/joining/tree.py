@@ -132,7 +132,8 @@ class FPTree:
     @property
     def nbytes(self) -> int:
         own = (self.order, self.pair_of_label, self.pair_label, self.attribute_rank)
-        return sum(array.nbytes for array in (*self.arrays, *own) if isinstance(array, np.ndarray))
+        linked = self.header if "header" in vars(self) else ()
+        return sum(array.nbytes for array in (*self.arrays, *own, *linked) if isinstance(array, np.ndarray))
 
 
 def attribute_order(documents: Documents) -> I32:
