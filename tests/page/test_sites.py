@@ -8,9 +8,8 @@ from etl.adapters import postgres
 from etl.page.app import create_app
 from etl.page.queries.sites import edges, shipped
 from etl.report.correlations.page import size
-from tests.streams.test_sites import run, some
 from tests.support.page_access import DAGS, Client, MemoryAccess
-from tests.support.sites_world import SitesWorld
+from tests.support.sites_world import SitesWorld, run, some
 
 
 def page_over(world: SitesWorld) -> Client:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from etl.page.queries.sites import shipped
 from etl.pipeline.maintenance import Keep
 from etl.report.correlations.folder import write
 from etl.streams.change import CorrelationChanged
-from tests.support.sites_world import HOMES, SQL, Batch, SitesWorld, truth
+from tests.support.sites_world import HOMES, SQL, Batch, SitesWorld, run, some, truth
 from tests.support.stream_site import Ended, quiet
 
 PLANS = ["pmjoin", "algorithm1", "optimal", "simple", "centralised"]
@@ -29,24 +28,6 @@ PLANS = ["pmjoin", "algorithm1", "optimal", "simple", "centralised"]
 @pytest.fixture
 def world(tmp_path: Path, database: str) -> SitesWorld:
     return SitesWorld.under(tmp_path, database)
-
-
-def some(number: int, size: int = 8, values: int = 3) -> Batch:
-    """A batch of five seconds, some tuples late, few values."""
-    draw = np.random.default_rng(number)
-    made: Batch = {}
-    for place, name in enumerate(HOMES):
-        seconds = 5.0 * number + draw.choice([-20, -1, 0, 1, 2, 3, 4], size)
-        ids = range(1000 * number + 100 * place, 1000 * number + 100 * place + size)
-        made[name] = [
-            (i, int(k), float(s)) for i, k, s in zip(ids, draw.integers(0, values, size), seconds, strict=True)
-        ]
-    return made
-
-
-def run(world: SitesWorld, number: int, **options: Any) -> dict[str, Any]:
-    world.land(str(number), some(number, **options))
-    return world.ground.run()
 
 
 def test_results_are_those_of_the_nested_loop_while_the_plan_is_declared_anew(world: SitesWorld) -> None:

@@ -11,8 +11,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from etl.pipeline.maintenance import Keep
-from tests.streams.test_sites import run, some
-from tests.support.sites_world import SitesWorld, truth
+from tests.support.sites_world import SitesWorld, run, some, truth
 from tests.support.stream_site import quiet
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
@@ -76,6 +77,25 @@ class SitesWorld:
                     rows = reader.read_all().to_pylist()
                 found.update((row["a.id"], row["b.id"], row["c.id"]) for row in rows)
         return found
+
+
+def some(number: int, size: int = 8, values: int = 3) -> Batch:
+    """A batch of five seconds, some tuples late, few values."""
+    draw = np.random.default_rng(number)
+    made: Batch = {}
+    for place, name in enumerate(HOMES):
+        seconds = 5.0 * number + draw.choice([-20, -1, 0, 1, 2, 3, 4], size)
+        ids = range(1000 * number + 100 * place, 1000 * number + 100 * place + size)
+        made[name] = [
+            (i, int(k), float(s)) for i, k, s in zip(ids, draw.integers(0, values, size), seconds, strict=True)
+        ]
+    return made
+
+
+def run(world: SitesWorld, number: int, **options: Any) -> dict[str, Any]:
+    """Land one of these and run it."""
+    world.land(str(number), some(number, **options))
+    return world.ground.run()
 
 
 def truth(
