@@ -5,8 +5,8 @@ from __future__ import annotations
 from etl import settings
 from etl.airflow.correlations_dag import broken_dag, correlations_dag
 from etl.airflow.site_tasks import with_known_executors
-from etl.contract.correlation_files import load_correlations, load_streams
-from etl.contract.sites import load_sites
+from etl.contract.correlations.correlation_files import load_correlations, load_streams
+from etl.contract.correlations.sites import load_sites
 
 own = settings.load()
 streams = load_streams(own.streams, own.var)

@@ -1,4 +1,4 @@
-"""The `digest` DAG: a day of all pipelines on one page, and the same as JSON. The work is in `etl.pipeline.digest`.
+"""The `digest` DAG: a day of all pipelines on one page, and as JSON. The work is in `etl.pipeline.inspection.digest`.
 
 Every morning for the day before, or by hand for any day. The page is `digest/index.html` among the run reports. To send
 it, set `FRONTSTAGE_DIGEST_NOTIFIER` to a notifier of Airflow's, such as
@@ -23,7 +23,7 @@ DAY: Any = Param(None, type=["null", "string"], format="date", title="Day", desc
 def write() -> dict[str, Any]:
     """Write the digest; gives where it is and its headline."""
     from etl.contract.load import load_all
-    from etl.pipeline import digest as digests
+    from etl.pipeline.inspection import digest as digests
     from etl.report.digest.folder import read
     from etl.stack import postgres
 

@@ -14,7 +14,7 @@ from airflow.sdk import Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from etl import settings
-from etl.contract.correlation_files import load_streams
+from etl.contract.correlations.correlation_files import load_streams
 from etl.contract.load import load_all
 
 RETRIES = {"retries": 3, "retry_delay": timedelta(seconds=20), "owner": "frontstage"}
@@ -39,8 +39,8 @@ def decide() -> dict[str, Any]:
     """Do what the form says."""
     from etl.adapters.verdicts import RowId
     from etl.errors import TerminalError
-    from etl.pipeline.quarantine import Selection
-    from etl.pipeline.release import Person
+    from etl.pipeline.review.quarantine import Selection
+    from etl.pipeline.review.release import Person
     from etl.stack import postgres
     from etl.streams.refused import open_desk
 

@@ -166,7 +166,7 @@ def seeded_database(postgres_server: str, seeded: str) -> Iterator[str]:
 @pytest.fixture
 def site(request: pytest.FixtureRequest, seeded_database: str, tmp_path: Path) -> Iterator[Site]:
     """A site with customers and products 1 … 10: on Spark for tests that are marked so, else in this process."""
-    from etl.pipeline.in_process import InProcess
+    from etl.pipeline.tasks.in_process import InProcess
 
     executor: Executor = InProcess()
     if request.node.get_closest_marker("spark"):

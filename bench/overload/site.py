@@ -21,12 +21,12 @@ from etl.adapters import ledger, postgres
 from etl.adapters.ledger import BatchRecord, Writer
 from etl.contract.model import Shedding
 from etl.model import Progress
-from etl.pipeline import deadline
-from etl.pipeline.in_process import InProcess
+from etl.pipeline.input import deadline
 from etl.pipeline.microbatch import MicroBatch
 from etl.pipeline.prepare import Prepared
 from etl.pipeline.process_state import process_state
 from etl.pipeline.steps import Steps
+from etl.pipeline.tasks.in_process import InProcess
 from etl.settings import ReadRule, Settings
 
 StoreName = Literal["postgres", "pages"]

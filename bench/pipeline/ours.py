@@ -24,7 +24,7 @@ from bench.pipeline.plan import Site, Task
 from etl.adapters import ledger, postgres
 from etl.contract.load import load as load_pipeline
 from etl.errors import TerminalError
-from etl.pipeline import inventory
+from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import places_of
 from etl.pipeline.steps import Steps
 from etl.samples import generate_master

@@ -24,8 +24,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.contract.expectation_types import COLUMN_ARGUMENTS
 from etl.contract.model import ExpressionRule, PatternRule, Pipeline, RangeRule, Rule, SetRule
+from etl.contract.words.expectation_types import COLUMN_ARGUMENTS
 from etl.validate.bounds import fits, members
 from etl.validate.checks import Checks
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from etl.adapters.durable import make_folder, sync_folder
 from etl.contract.model import Format
-from etl.contract.types import TIMESTAMP
+from etl.contract.words.types import TIMESTAMP
 
 SETTLE = timedelta(seconds=10)
 """How long a file must not have changed before its last, unterminated line counts as complete."""

@@ -22,7 +22,7 @@ from psycopg2 import errors, sql
 from etl.adapters import postgres
 from etl.adapters.ledger import Ledger, Writer
 from etl.contract.model import MartTable
-from etl.contract.types import postgres_type
+from etl.contract.words.types import postgres_type
 from etl.errors import TerminalError
 
 SCHEMA = "mart"

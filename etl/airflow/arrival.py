@@ -1,6 +1,6 @@
 """An asset watcher that sees events arrive: it fires when a run of the pipeline would find something to do, only then.
 
-    landing folder, topic ── listed twice a second ── changed, or some time has passed? ──▶ look (etl.pipeline.arrival)
+    landing folder, topic ── listed twice a second ── changed, or time has passed? ──▶ look (etl.pipeline.input.arrival)
          due? ── nothing has happened since the last event? wait longer ──▶ event ──▶ a run of the DAG
 
 What is due comes from the folder and the ledger and not from memory, so a restart of the triggerer changes nothing. An
@@ -23,8 +23,8 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from etl.adapters.kafka.broker import Broker
 from etl.contract.model import Pipeline, Topic
 from etl.errors import FrontstageError
-from etl.pipeline.arrival import Arrival, Look, Mark, WatchedMaster, WatchedTopic
-from etl.pipeline.topic_input import access_of
+from etl.pipeline.input.arrival import Arrival, Look, Mark, WatchedMaster, WatchedTopic
+from etl.pipeline.input.topic_input import access_of
 from etl.settings import Settings
 
 _AGAIN_S = 5.0

@@ -14,7 +14,7 @@ def drain_pipeline(pipeline: str, run_id: str, most: timedelta) -> dict[str, Any
     from etl import settings
     from etl.adapters import ledger
     from etl.errors import TerminalError
-    from etl.pipeline.backlog import drain, waiting_for_time
+    from etl.pipeline.inspection.backlog import drain, waiting_for_time
     from etl.spark.runner.client import run_step
     from etl.stack import postgres
 

@@ -21,9 +21,9 @@ from etl.airflow.links import PageLink, ReportLink, link
 from etl.airflow.pipeline_dag import NO_BACKFILL, RETRIES, START
 from etl.airflow.site_tasks import gather_at_target, site_group
 from etl.airflow.stream_arrival import StreamArrivalTrigger
-from etl.contract.correlation import LoggedStream
-from etl.contract.correlation_files import AnyCorrelation
-from etl.contract.sites import DeclaredSite, SiteCorrelation
+from etl.contract.correlations.correlation import LoggedStream
+from etl.contract.correlations.correlation_files import AnyCorrelation
+from etl.contract.correlations.sites import DeclaredSite, SiteCorrelation
 
 if TYPE_CHECKING:
     from etl.settings import Settings
@@ -67,8 +67,8 @@ def run_step(step: CorrelationStep, batch: int | None = None, reset: str | None 
 
 
 def _reset(own: Settings, dsn: str, correlation: str) -> None:
-    from etl.streams.in_process import InProcess
     from etl.streams.steps import CorrelationSteps
+    from etl.streams.tasks.in_process import InProcess
 
     CorrelationSteps(own, dsn, InProcess()).reset(correlation, print)
 

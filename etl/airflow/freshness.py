@@ -55,7 +55,7 @@ def _why(pipeline: str) -> str:
     from etl.adapters import ledger
     from etl.contract.load import load_all
     from etl.errors import FrontstageError
-    from etl.pipeline.diagnosis import diagnose, gather
+    from etl.pipeline.inspection.diagnosis import diagnose, gather
     from etl.stack import postgres
 
     own = settings.load()

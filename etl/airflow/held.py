@@ -43,7 +43,7 @@ def describe(pipeline: str, batch: int) -> str:
     """What a person should know, as Markdown; fails when nobody needs to decide."""
     from etl import settings
     from etl.adapters import ledger
-    from etl.pipeline.held import Question
+    from etl.pipeline.review.held import Question
     from etl.stack import postgres
 
     own = settings.load()
@@ -68,8 +68,8 @@ def act(pipeline: str, batch: int, response: dict[str, Any]) -> dict[str, Any]:
 
     from etl import settings
     from etl.errors import TerminalError
-    from etl.pipeline.held import answer
-    from etl.pipeline.release import Person
+    from etl.pipeline.review.held import answer
+    from etl.pipeline.review.release import Person
     from etl.stack import postgres
 
     own = settings.load()

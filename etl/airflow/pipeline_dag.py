@@ -90,8 +90,8 @@ def run_step(
     """Run one step of this run; a terminal error fails the task for good, any other is retried."""
     from etl import settings
     from etl.errors import TerminalError
-    from etl.pipeline.days import Days
-    from etl.pipeline.run_form import RunForm
+    from etl.pipeline.review.days import Days
+    from etl.pipeline.review.run_form import RunForm
     from etl.spark.runner.client import run_step as ask
     from etl.stack import postgres
 
@@ -147,7 +147,7 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
         @task(trigger_rule="none_skipped")
         def report(loaded: dict[str, Any] | None) -> dict[str, Any]:
             """Write the run report, also of a batch that is held; such a run has failed."""
-            from etl.pipeline.outcome import unsettled
+            from etl.pipeline.inspection.outcome import unsettled
 
             result = run_step("report", name, None if loaded is None else loaded["batch"])
             if wrong := unsettled(result, get_current_context()["run_id"] if loaded is None else None):

@@ -14,7 +14,7 @@ from typing import Any
 from airflow.sdk import Asset, TaskGroup, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from etl.contract.sites import DeclaredSite, DeclaredSites, SiteCorrelation
+from etl.contract.correlations.sites import DeclaredSite, DeclaredSites, SiteCorrelation
 
 
 def with_known_executors(sites: DeclaredSites) -> DeclaredSites:
@@ -100,8 +100,8 @@ def _gather(run_id: str) -> Any:
 def _steps() -> Any:
     from etl import settings
     from etl.stack import postgres
-    from etl.streams.in_process import InProcess
     from etl.streams.steps import CorrelationSteps
+    from etl.streams.tasks.in_process import InProcess
 
     own = settings.load()
     return CorrelationSteps(own, postgres.dsn(own), InProcess())

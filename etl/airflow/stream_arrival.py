@@ -17,10 +17,10 @@ from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
 from etl.airflow.arrival import ArrivalTrigger
 from etl.contract.model import Format
 from etl.errors import PostgresUnavailable
-from etl.pipeline.arrival import Look
+from etl.pipeline.input.arrival import Look
 
 if TYPE_CHECKING:
-    from etl.contract.correlation import LoggedStream
+    from etl.contract.correlations.correlation import LoggedStream
     from etl.streams.ledger import StreamLedger
 
 Listing = tuple[tuple[str, LandedFile], ...]

@@ -24,7 +24,7 @@ def list_(as_json: Json = False) -> None:
     """List how much waits in every pipeline, for what, and since when."""
     from etl.adapters import ledger
     from etl.contract.load import load_all
-    from etl.pipeline.backlog import heaps
+    from etl.pipeline.inspection.backlog import heaps
 
     own = configuration.load()
     found = []
@@ -48,7 +48,7 @@ def show(
 ) -> None:
     """Show events that wait for time or for a master row."""
     from etl.adapters import ledger
-    from etl.pipeline.backlog import events
+    from etl.pipeline.inspection.backlog import events
     from etl.pipeline.prepare import Preparer, places_of
 
     own = configuration.load()
@@ -76,7 +76,7 @@ def drain_(
 ) -> None:
     """Run batches until no shed event waits, as the DAG `backlog` does in quiet hours."""
     from etl.adapters import ledger
-    from etl.pipeline.backlog import drain, waiting_for_time
+    from etl.pipeline.inspection.backlog import drain, waiting_for_time
     from etl.pipeline.prepare import Preparer
     from etl.spark.runner.client import step_runner
 

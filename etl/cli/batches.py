@@ -134,7 +134,7 @@ def _batch_json(record: Any) -> dict[str, Any]:
 def audit(pipeline: Name = None, as_json: Json = False) -> None:
     """Count every event in the raw files and in the tables, and say whether it adds up."""
     from etl.adapters import ledger
-    from etl.pipeline import inventory
+    from etl.pipeline.inspection import inventory
     from etl.pipeline.prepare import places_of
 
     own = configuration.load()

@@ -198,7 +198,7 @@ def reset(
 
 def _steps(own: Settings, dsn: str) -> CorrelationSteps:
     """The steps, for looking: nothing that needs Spark is asked of them."""
-    from etl.streams.in_process import InProcess
     from etl.streams.steps import CorrelationSteps
+    from etl.streams.tasks.in_process import InProcess
 
     return CorrelationSteps(own, dsn, InProcess())

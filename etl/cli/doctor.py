@@ -17,7 +17,7 @@ from etl.errors import FrontstageError
 from etl.settings import Settings
 
 if TYPE_CHECKING:
-    from etl.pipeline.diagnosis import Diagnosis
+    from etl.pipeline.inspection.diagnosis import Diagnosis
 
 _MARK = {"well": "ok   ", "warning": "look ", "stuck": "STUCK"}
 
@@ -54,7 +54,7 @@ def _pipelines(own: Settings) -> Iterator[Diagnosis]:
     from etl.adapters import ledger
     from etl.cli.database import existing_database
     from etl.contract.load import load_all
-    from etl.pipeline.diagnosis import Diagnosis, diagnose, gather
+    from etl.pipeline.inspection.diagnosis import Diagnosis, diagnose, gather
     from etl.pipeline.prepare import places_of
 
     loaded = load_all(own.pipelines, own.var)

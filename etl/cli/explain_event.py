@@ -16,7 +16,7 @@ from etl.cli.database import migrated_database
 from etl.cli.options import Json
 
 if TYPE_CHECKING:
-    from etl.pipeline.event_trace import EventTrace
+    from etl.pipeline.inspection.event_trace import EventTrace
 
 _PLACES = {
     "fact": "is in the fact table",
@@ -36,7 +36,7 @@ def explain_event(
 ) -> None:
     """Show where an event is and how it got there."""
     from etl.adapters import ledger
-    from etl.pipeline.event_trace import Tracer
+    from etl.pipeline.inspection.event_trace import Tracer
     from etl.pipeline.prepare import Preparer, places_of
 
     own = configuration.load()

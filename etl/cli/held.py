@@ -15,7 +15,7 @@ from etl.cli.database import existing_database, migrated_database
 from etl.cli.options import Json
 
 if TYPE_CHECKING:
-    from etl.pipeline.held import Word
+    from etl.pipeline.review.held import Word
 
 app = typer.Typer(help="Batches that failed their audit: look, release, reject.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="PIPELINE")]
@@ -27,7 +27,7 @@ By = Annotated[str | None, typer.Option(help="Who decides; you, when left out.")
 def list_(as_json: Json = False) -> None:
     """List batches that wait for somebody's decision."""
     from etl.contract.load import load_all
-    from etl.pipeline.held import questions
+    from etl.pipeline.review.held import questions
 
     own = configuration.load()
     with existing_database(own) as dsn:
@@ -65,9 +65,9 @@ def reject(
 
 
 def _answer(pipeline: str, batch: int, word: Word, by: str | None, note: str, as_json: bool) -> None:
-    from etl.pipeline.held import answer
     from etl.pipeline.prepare import Preparer
-    from etl.pipeline.release import Person
+    from etl.pipeline.review.held import answer
+    from etl.pipeline.review.release import Person
 
     own = configuration.load()
     person = Person(by or getpass.getuser(), datetime.now(UTC), note)

@@ -16,7 +16,7 @@ from etl.cli.options import Json, print_json
 from etl.settings import Settings
 
 if TYPE_CHECKING:
-    from etl.contract.draft import Table
+    from etl.contract.drafting.draft import Table
     from etl.contract.errors import PipelineFileError
     from etl.contract.model import Pipeline
 
@@ -118,9 +118,9 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Write a first pipeline file from a sample of events and real tables; it passes `check` as it is."""
-    from etl.contract.draft import DraftRefused, draft
+    from etl.contract.drafting.draft import DraftRefused, draft
+    from etl.contract.drafting.sample import read_sample
     from etl.contract.load import load
-    from etl.contract.sample import read_sample
 
     own = configuration.load()
     target = output or own.own_pipelines / f"{name}.toml"
@@ -145,7 +145,7 @@ def new(
 
 
 def _match(text: str) -> tuple[str, str, str]:
-    from etl.contract.draft import DraftRefused
+    from etl.contract.drafting.draft import DraftRefused
 
     field, equals, where = text.partition("=")
     master, dot, column = where.rpartition(".")
@@ -158,7 +158,7 @@ def _tables(own: Settings, given: list[str]) -> Iterator[Table]:
     """The tables that were asked for, as their stores describe them."""
     from etl.adapters import postgres
     from etl.cli.database import migrated_database
-    from etl.contract.draft import Table
+    from etl.contract.drafting.draft import Table
     from etl.masters.tables import describe_delta, describe_postgres
 
     for text in given:
@@ -223,7 +223,7 @@ def _summary(pipeline: Pipeline) -> dict[str, Any]:
 
 def _lines(pipeline: Pipeline) -> Iterator[str]:
     from etl.contract.dump import as_dict
-    from etl.contract.types import declared_name
+    from etl.contract.words.types import declared_name
 
     stream = pipeline.stream
     place = stream.source.landing if stream.source.topic is None else f"topic {stream.source.topic.name}"

@@ -18,9 +18,9 @@ from etl.cli.database import migrated_database
 from etl.cli.options import Json
 
 if TYPE_CHECKING:
-    from etl.pipeline.desk import Desk
-    from etl.pipeline.quarantine import Selection
-    from etl.pipeline.release import Outcome, Person
+    from etl.pipeline.review.desk import Desk
+    from etl.pipeline.review.quarantine import Selection
+    from etl.pipeline.review.release import Outcome, Person
 
 app = typer.Typer(
     help="Refused lines: look at them, send them in again, or keep them out for good.", no_args_is_help=True
@@ -143,14 +143,14 @@ def _selection(
     rows: list[str] | None, batch: int | None, reason: str | None, key: list[str] | None, *, open_only: bool = True
 ) -> Selection:
     from etl.adapters.verdicts import RowId
-    from etl.pipeline.quarantine import Selection
+    from etl.pipeline.review.quarantine import Selection
 
     named = frozenset(RowId.parse(row) for row in rows or ())
     return Selection(named, batch, reason, tuple(key or ()), open_only)
 
 
 def _person(by: str | None, note: str) -> Person:
-    from etl.pipeline.release import Person
+    from etl.pipeline.review.release import Person
 
     return Person(by or getpass.getuser(), datetime.now(UTC), note)
 

@@ -111,7 +111,7 @@ def acknowledge(
     """Say that you have seen what is unusual about a batch."""
     from etl.adapters import ledger
     from etl.adapters.profiles import Profiles
-    from etl.pipeline import reporting
+    from etl.pipeline.inspection import reporting
     from etl.pipeline.prepare import Preparer
 
     own, who = configuration.load(), by or getpass.getuser()
@@ -133,7 +133,7 @@ def digest(
     as_json: Json = False,
 ) -> None:
     """Write the digest of a day: trends, unusual figures, top failing rules, examples."""
-    from etl.pipeline import digest as digests
+    from etl.pipeline.inspection import digest as digests
     from etl.report.digest.folder import read
 
     own, now = configuration.load(), datetime.now(UTC)

@@ -28,10 +28,10 @@ def reprocess(
 
     The next batch does it, or the next ones. Facts stay as they are, and so does what a person has rejected.
     """
-    from etl.pipeline.days import Days, NotDays
-    from etl.pipeline.desk import open_desk
-    from etl.pipeline.release import Person
-    from etl.pipeline.reprocess import preview
+    from etl.pipeline.review.days import Days, NotDays
+    from etl.pipeline.review.desk import open_desk
+    from etl.pipeline.review.release import Person
+    from etl.pipeline.review.reprocess import preview
 
     own, days = configuration.load(), Days.parse(first, last)
     if days is None:

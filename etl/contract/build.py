@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from etl.contract import fields as field_tables
-from etl.contract import times
 from etl.contract.document import Document, FieldTable, MasterTable, RuleTable, SourceTable
 from etl.contract.errors import Mistake, Refusal, TomlPath, unknown
 from etl.contract.model import (
@@ -30,6 +29,7 @@ from etl.contract.model import (
     Stream,
     Topic,
 )
+from etl.contract.words import times
 
 _LIMITS = ("min", "max", "after", "before", "one_of", "pattern")
 _OF_TOPICS = ("servers", "start", "tombstones", "on_loss")

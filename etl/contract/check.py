@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from etl.contract import check_output, names
+from etl.contract import check_output
 from etl.contract.errors import Mistake, TomlPath, unknown
-from etl.contract.expressions import Names
 from etl.contract.model import ExpressionRule, Master, Pipeline
-from etl.contract.types import declared_name
-from etl.contract.values import is_moment
+from etl.contract.words import names
+from etl.contract.words.expressions import Names
+from etl.contract.words.types import declared_name
+from etl.contract.words.values import is_moment
 
 
 def mistakes(pipeline: Pipeline, rule_paths: list[TomlPath]) -> Iterator[Mistake]:

@@ -7,11 +7,11 @@ from collections.abc import Generator, Iterator
 
 import pyarrow as pa
 
-from etl.contract import names
 from etl.contract.errors import Mistake, TomlPath, unknown
-from etl.contract.expectation_types import COLUMN_ARGUMENTS, COMMON, EXPECTATIONS, SEVERITIES
-from etl.contract.expressions import Names
 from etl.contract.model import Expectation, MartTable, Pipeline
+from etl.contract.words import names
+from etl.contract.words.expectation_types import COLUMN_ARGUMENTS, COMMON, EXPECTATIONS, SEVERITIES
+from etl.contract.words.expressions import Names
 
 
 def mistakes(pipeline: Pipeline, row: Names) -> Iterator[Mistake]:

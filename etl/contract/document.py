@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 
-from etl.contract.expectation_types import EXPECTATIONS
 from etl.contract.model import Distribution, Shedding
-from etl.contract.times import SCHEDULES
+from etl.contract.words.expectation_types import EXPECTATIONS
+from etl.contract.words.times import SCHEDULES
 
 _SCALAR = {"type": ["boolean", "number", "string"]}
 Value = Annotated[bool | int | Decimal | str | date, WithJsonSchema(_SCALAR)]

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from etl.contract.model import Pipeline
-from etl.contract.types import declared_name
+from etl.contract.words.types import declared_name
 
 _LOCAL = frozenset(("landing", "file", "servers"))
 

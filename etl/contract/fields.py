@@ -22,11 +22,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.contract import values
 from etl.contract.document import FieldTable, Limits
 from etl.contract.errors import Refusal, TomlPath
 from etl.contract.model import Bound, Field, PatternRule, RangeRule, RelativeTime, Rule, Scalar, SetRule
-from etl.contract.types import UnknownType, arrow_type, declared_name
+from etl.contract.words import values
+from etl.contract.words.types import UnknownType, arrow_type, declared_name
 
 _DIRECTIVE = re.compile(r"%(.?)")
 _DIRECTIVES = "YymdHIMSpbBjzeTF%"

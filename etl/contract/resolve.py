@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from etl.contract import check_output, names
+from etl.contract import check_output
 from etl.contract.errors import Mistake, PipelineFileError, TomlPath, unknown
-from etl.contract.expressions import Names
 from etl.contract.locate import line_of, lines_of
 from etl.contract.model import Master, Pipeline
-from etl.contract.types import declared_name, stored_type
+from etl.contract.words import names
+from etl.contract.words.expressions import Names
+from etl.contract.words.types import declared_name, stored_type
 
 Schemas = Mapping[str, pa.Schema]
 """By the name of a master: the columns of its table."""

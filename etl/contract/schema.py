@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from etl.contract.correlation import CorrelationDocument, StreamDocument
+from etl.contract.correlations.correlation import CorrelationDocument, StreamDocument
+from etl.contract.correlations.documents import DocumentCorrelationFile, DocumentStreamFile
+from etl.contract.correlations.sites import SiteCorrelationFile
 from etl.contract.document import Document
-from etl.contract.documents import DocumentCorrelationFile, DocumentStreamFile
-from etl.contract.sites import SiteCorrelationFile
 
 
 def schema_text() -> str:

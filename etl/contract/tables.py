@@ -17,11 +17,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from etl.columnar.expression import parse
-from etl.contract import values
-from etl.contract.expressions import Names, aggregate
 from etl.contract.model import MartTable, Master, Pipeline
 from etl.contract.resolve import ResolvedPipeline
-from etl.contract.types import TIMESTAMP, stored_type
+from etl.contract.words import values
+from etl.contract.words.expressions import Names, aggregate
+from etl.contract.words.types import TIMESTAMP, stored_type
 
 _ORIGIN = [pa.field("source_file", pa.string()), pa.field("line", pa.int64())]
 _TIMES = [pa.field("landed_at", TIMESTAMP), pa.field("decided_at", TIMESTAMP)]

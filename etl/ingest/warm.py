@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.contract.model import Field, Source, Stream
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest.events import parse_events
 from etl.ingest.lines import split
 from etl.ingest.parquet_rows import parse_rows

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from etl.adapters import postgres
 from etl.contract.model import Pipeline
-from etl.contract.types import stored_type
+from etl.contract.words.types import stored_type
 from etl.masters.delta.table import open_table
 from etl.masters.postgres import catalog
 

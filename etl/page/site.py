@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from etl.adapters import postgres
-from etl.contract.correlation_files import AnyCorrelation, load_correlations
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.correlation_files import AnyCorrelation, load_correlations
+from etl.contract.correlations.documents import DocumentCorrelation
+from etl.contract.correlations.sites import SiteCorrelation
 from etl.contract.load import load_all
 from etl.contract.model import Pipeline
-from etl.contract.sites import SiteCorrelation
 from etl.errors import TerminalError
 from etl.page.ports import Access, Forbidden, User
 from etl.page.queries.correlations import NAME as CORRELATIONS

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 from etl.adapters import mart
 from etl.adapters.lease import session_name
 from etl.adapters.ledger import BatchRecord
-from etl.contract.expressions import aggregate
 from etl.contract.model import MartTable
+from etl.contract.words.expressions import aggregate
 from etl.errors import TerminalError
-from etl.pipeline import unknown
-from etl.pipeline.mart_rows import merge
+from etl.pipeline.tasks import unknown
+from etl.pipeline.tasks.mart_rows import merge
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch

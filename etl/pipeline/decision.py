@@ -13,9 +13,9 @@ from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 from etl.ingest.drift import Observed, departed
 from etl.model import BatchCounts, JoinCounts
-from etl.pipeline import wire
-from etl.pipeline.join_notes import MasterNotes, Notes
-from etl.pipeline.wire import Message
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.join_notes import MasterNotes, Notes
+from etl.pipeline.tasks.wire import Message
 
 
 class SchemaDrift(TerminalError):

@@ -31,8 +31,8 @@ from etl.errors import FrontstageError
 from etl.masters.masters import PinnedMaster
 from etl.masters.pages.view import MasterPages
 from etl.model import Progress
-from etl.pipeline.rows import UNKNOWN_KEY
-from etl.pipeline.surrogate import surrogate_key
+from etl.pipeline.tasks.rows import UNKNOWN_KEY
+from etl.pipeline.tasks.surrogate import surrogate_key
 
 _PAGES_AT_ONCE = 256
 _PARTS = "master_parts"

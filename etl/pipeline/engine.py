@@ -21,10 +21,10 @@ from etl.masters.driver_state import driver_state
 from etl.masters.front_stage.keeper import FrontStageKeeper, FrontStageStats, divided
 from etl.masters.masters import Masters, PinnedMaster
 from etl.model import Progress
-from etl.pipeline.deadline import Control
-from etl.pipeline.enrich import EnrichPlan, MasterJoin
-from etl.pipeline.join_notes import Notes
+from etl.pipeline.input.deadline import Control
 from etl.pipeline.process_state import process_state
+from etl.pipeline.tasks.enrich import EnrichPlan, MasterJoin
+from etl.pipeline.tasks.join_notes import Notes
 from etl.settings import Settings
 
 

@@ -26,9 +26,9 @@ from etl.ingest.lines import LineReader
 from etl.model import Progress
 from etl.pipeline import decision as decisions
 from etl.pipeline.decision import Gathered
-from etl.pipeline.line_choice import LineChoice
-from etl.pipeline.plan import BatchPlan
-from etl.pipeline.wire import DriverLost, TaskLost
+from etl.pipeline.tasks.line_choice import LineChoice
+from etl.pipeline.tasks.plan import BatchPlan
+from etl.pipeline.tasks.wire import DriverLost, TaskLost
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import Executor

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from etl.adapters import claims
 from etl.errors import TerminalError
 from etl.pipeline import recover, retention
-from etl.pipeline.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN
 from etl.pipeline.retention import Removed
+from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN
 
 if TYPE_CHECKING:
     from etl.adapters.ledger import Ledger

@@ -34,15 +34,17 @@ from etl.contract.resolve import ResolvedPipeline
 from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import LinesDoNotAddUp, Progress
-from etl.pipeline import aside, deadline, isolate, publishing, recover, waiting
 from etl.pipeline import decision as decisions
+from etl.pipeline import isolate, publishing, recover
 from etl.pipeline.copying import Copying, copying
-from etl.pipeline.deadline import Control
 from etl.pipeline.dimensions import Dimensions
 from etl.pipeline.engine import Engine
-from etl.pipeline.plan import BatchPlan, Places
-from etl.pipeline.topic_input import Fetch, TopicInput
-from etl.pipeline.wire import Message
+from etl.pipeline.input import deadline, waiting
+from etl.pipeline.input.deadline import Control
+from etl.pipeline.input.topic_input import Fetch, TopicInput
+from etl.pipeline.review import aside
+from etl.pipeline.tasks.plan import BatchPlan, Places
+from etl.pipeline.tasks.wire import Message
 
 Clock = Callable[[], datetime]
 Checkpoint = Callable[[str], None]

@@ -31,7 +31,7 @@ class ProcessState:
     prepared: dict[tuple[Path, str, str], tuple[Any, Any]] = field(default_factory=dict)
     """By site and pipeline: the declaration, and what was made ready for it (`etl.pipeline.prepare`)."""
     decided: dict[Path, Any] = field(default_factory=dict)
-    """By the folder of a pipeline's tables: what its last decision has seen of the masters (`etl.pipeline.waiting`)."""
+    """By the folder of a pipeline's tables: what its decision saw of the masters (`etl.pipeline.input.waiting`)."""
     _logs: dict[tuple[Path, str], DeltaLog] = field(default_factory=dict)
     _appenders: dict[tuple[Path, str], DeltaAppender] = field(default_factory=dict)
     _claims: dict[Path, tuple[tuple[ClaimRun, ...], ClaimIndex]] = field(default_factory=dict)

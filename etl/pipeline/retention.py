@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 from etl.adapters import landing
 from etl.adapters.landing import Consumed
 from etl.contract.model import Format
-from etl.pipeline import inventory, topic_lines
+from etl.pipeline.input import topic_lines
+from etl.pipeline.inspection import inventory
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch

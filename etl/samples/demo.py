@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from etl.adapters import ledger, postgres
 from etl.contract.load import load
 from etl.errors import TerminalError
-from etl.pipeline import inventory
+from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import places_of
 from etl.samples import OrderConfig, Tally, arrive_late_customers, generate_master, order_waves, seed, touch_customers
 from etl.settings import Settings

@@ -17,12 +17,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from etl.pipeline import wire
-from etl.pipeline.wire import Message
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.wire import Message
 from etl.spark.executor import SharedRoot, caught, told_apart
-from etl.streams.dispatch import dispatch
-from etl.streams.join import join
-from etl.streams.plan import BatchPlan
+from etl.streams.tasks.dispatch import dispatch
+from etl.streams.tasks.join import join
+from etl.streams.tasks.plan import BatchPlan
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

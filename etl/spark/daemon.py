@@ -9,9 +9,9 @@ from __future__ import annotations
 from pyspark import daemon
 
 from etl.correlate import warm as correlations
-from etl.pipeline import read, route
 from etl.pipeline import warm as pipelines
-from etl.streams import dispatch, join
+from etl.pipeline.tasks import read, route
+from etl.streams.tasks import dispatch, join
 
 __all__ = ["dispatch", "join", "read", "route"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from etl.pipeline.join_notes import MasterNotes, Notes
+from etl.pipeline.tasks.join_notes import MasterNotes, Notes
 
 __all__ = ["MasterNotes", "Notes", "collector"]
 

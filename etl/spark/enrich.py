@@ -26,7 +26,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 from etl.columnar.gather import MasterRows, stable_argsort
 from etl.columnar.keys import same_kind
 from etl.enrich.batch import SHED
-from etl.pipeline.enrich import EnrichPlan, MasterJoin, MasterRun, join_keys
+from etl.pipeline.tasks.enrich import EnrichPlan, MasterJoin, MasterRun, join_keys
 from etl.spark.engine_notes import Notes
 
 __all__ = ["SHED_FLAG", "EnrichPlan", "MasterJoin", "enrich"]

@@ -19,12 +19,12 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from etl.errors import TerminalError
-from etl.pipeline import wire
-from etl.pipeline.plan import BatchPlan
-from etl.pipeline.read import read
-from etl.pipeline.route import route
-from etl.pipeline.topic_input import Fetch
-from etl.pipeline.wire import DriverLost, Message, TaskLost
+from etl.pipeline.input.topic_input import Fetch
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.plan import BatchPlan
+from etl.pipeline.tasks.read import read
+from etl.pipeline.tasks.route import route
+from etl.pipeline.tasks.wire import DriverLost, Message, TaskLost
 from etl.spark import kafka
 
 _COLUMNS = ["kind", "name", "payload"]

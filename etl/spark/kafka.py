@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from etl.adapters.kafka.copies import SCHEMA, CopyWriter
 from etl.adapters.kafka.errors import KafkaUnavailable
-from etl.pipeline.topic_input import Fetch, Part
+from etl.pipeline.input.topic_input import Fetch, Part
 
 _COLUMNS = ("partition", "offset", "timestamp", "value")
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from etl.adapters.ledger import DataFile
 from etl.correlate.biclique.scaling import Change
-from etl.pipeline import wire
-from etl.pipeline.wire import Message
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.evolve import GatheredQueries
 from etl.streams.documents import values
 from etl.streams.documents.evolve import GatheredDocuments
 from etl.streams.log import Segment
-from etl.streams.plan import BatchPlan, CorrelationState
-from etl.streams.state_files import StateRun
+from etl.streams.state.state_files import StateRun
+from etl.streams.tasks.plan import BatchPlan, CorrelationState
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.columnar.expression import ExpressionRefused
-from etl.contract.correlation import Correlation, LoggedStream
-from etl.contract.correlation_files import AnyCorrelation, Declared, load_correlations, load_streams
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.correlation import Correlation, LoggedStream
+from etl.contract.correlations.correlation_files import AnyCorrelation, Declared, load_correlations, load_streams
+from etl.contract.correlations.documents import DocumentCorrelation
+from etl.contract.correlations.sites import DeclaredSites, SiteCorrelation, load_sites
 from etl.contract.errors import Mistake, PipelineFileError, Refusal, TomlPath
 from etl.contract.load import load_all, located
 from etl.contract.locate import line_of, lines_of
 from etl.contract.model import Pipeline
-from etl.contract.names import column
-from etl.contract.sites import DeclaredSites, SiteCorrelation, load_sites
-from etl.contract.types import stored_type
+from etl.contract.words.names import column
+from etl.contract.words.types import stored_type
 from etl.correlate.errors import RoutingRefused, WindowRefused
 from etl.correlate.model import Window
 from etl.correlate.multiway.errors import RootNotReachable, UnknownName, WindowNotPositive
@@ -34,9 +34,9 @@ from etl.correlate.multiway.query import Site
 from etl.correlate.query import Query, StreamType, compile_query
 from etl.errors import TerminalError
 from etl.settings import Settings
-from etl.streams.plan import microseconds
-from etl.streams.routers import first_choice
 from etl.streams.sites.query import site_query
+from etl.streams.state.routers import first_choice
+from etl.streams.tasks.plan import microseconds
 
 _VIEW_SUFFIXES = ("__sum", "__count")
 

@@ -29,8 +29,8 @@ from etl.streams.documents.evolve import EvolvedDocuments
 from etl.streams.documents.state import KIND as DOCUMENTS
 from etl.streams.documents.state import DocumentState
 from etl.streams.log import Segment
-from etl.streams.plan import CorrelationState
-from etl.streams.state_files import StateRun
+from etl.streams.state.state_files import StateRun
+from etl.streams.tasks.plan import CorrelationState
 
 NAME = "correlations"
 AnyEvolved = Evolved | EvolvedDocuments

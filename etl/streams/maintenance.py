@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from etl.adapters.delta_log import DeltaLog
-from etl.contract.correlation import LoggedStream
+from etl.contract.correlations.correlation import LoggedStream
 from etl.pipeline import retention
 from etl.pipeline.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables
 from etl.pipeline.retention import Removed
@@ -24,10 +24,10 @@ from etl.streams.declared import compiled, streams_of
 from etl.streams.ledger import StreamInput
 from etl.streams.log import Segment
 from etl.streams.notes import Notes
-from etl.streams.plan import LATE, QUARANTINE, RESULTS
 from etl.streams.publishing import delta_log
 from etl.streams.sites import upkeep
-from etl.streams.state_files import StateRun
+from etl.streams.state.state_files import StateRun
+from etl.streams.tasks.plan import LATE, QUARANTINE, RESULTS
 
 if TYPE_CHECKING:
     from etl.streams.ledger import Known

@@ -19,30 +19,31 @@ from etl.adapters import landing
 from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.adapters.losses import LossBook
-from etl.contract.correlation import Correlation
+from etl.contract.correlations.correlation import Correlation
 from etl.correlate.query import Query
 from etl.model import LinesDoNotAddUp, Progress
 from etl.pipeline import isolate
 from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, no_fault
-from etl.pipeline.wire import Message, WorkerFailed
-from etl.streams import figures, publishing, settle
+from etl.pipeline.tasks.wire import Message, WorkerFailed
+from etl.streams import publishing, settle
 from etl.streams.adhoc import evolve as queries
 from etl.streams.adhoc.planning import Planned, QueryPlanner
 from etl.streams.adhoc.registry import QueryRegistry
 from etl.streams.adhoc.state import EventClock
-from etl.streams.change import declaration, document_declaration
 from etl.streams.decision import Decision, Evolved, Gathered, TableFile
 from etl.streams.declared import Catalog, compiled
 from etl.streams.documents.evolve import EvolvedDocuments, evolve_documents
 from etl.streams.documents.figures import of_documents
 from etl.streams.documents.state import DocumentPlan
-from etl.streams.evolve import evolve
-from etl.streams.known import known_correlations, known_documents
+from etl.streams.inspection import figures
 from etl.streams.ledger import BatchRecord, KnownDocuments, StreamLedger
-from etl.streams.plan import BatchPlan, CorrelationPlan, Places
-from etl.streams.rebuild import rebuild_damaged
 from etl.streams.sites.ledger import SiteLedger
 from etl.streams.sites.work import SiteWork
+from etl.streams.state.change import declaration, document_declaration
+from etl.streams.state.evolve import evolve
+from etl.streams.state.known import known_correlations, known_documents
+from etl.streams.state.rebuild import rebuild_damaged
+from etl.streams.tasks.plan import BatchPlan, CorrelationPlan, Places
 from etl.streams.trial import BatchTrial
 
 _TASK_BYTES = 2 * 2**20  # of input, below which another task costs more than it saves

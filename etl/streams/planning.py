@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from etl.adapters.landing import Slice
-from etl.contract.correlation import Correlation
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.correlation import Correlation
+from etl.contract.correlations.documents import DocumentCorrelation
 from etl.errors import TerminalError
-from etl.pipeline.line_choice import ALL_LINES, LineChoice
+from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.streams.declared import stages_of
 from etl.streams.documents.figures import routing_name
 from etl.streams.documents.first import Planner
 from etl.streams.documents.state import DocumentPlan
-from etl.streams.first_state import first_state
 from etl.streams.ledger import BatchRecord, Known, KnownDocuments
-from etl.streams.plan import BatchPlan, CorrelationPlan, StreamPlan, reader_of
+from etl.streams.state.first_state import first_state
+from etl.streams.tasks.plan import BatchPlan, CorrelationPlan, StreamPlan, reader_of
 
 if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch

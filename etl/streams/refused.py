@@ -16,17 +16,17 @@ from pathlib import Path
 from etl.adapters import ledger
 from etl.adapters.ledger import Ledger
 from etl.adapters.verdicts import Verdicts
-from etl.contract.correlation import LoggedStream
+from etl.contract.correlations.correlation import LoggedStream
 from etl.contract.model import Stream
 from etl.errors import TerminalError
-from etl.pipeline import desk as pipeline_desk
-from etl.pipeline.desk import Desk
-from etl.pipeline.quarantine import Quarantine
-from etl.pipeline.release import Checkpoint
+from etl.pipeline.review import desk as pipeline_desk
+from etl.pipeline.review.desk import Desk
+from etl.pipeline.review.quarantine import Quarantine
+from etl.pipeline.review.release import Checkpoint
 from etl.settings import Settings
 from etl.streams.declared import catalog
 from etl.streams.ledger import NAME
-from etl.streams.plan import Places
+from etl.streams.tasks.plan import Places
 
 _PREFIX = "streams/"
 
@@ -46,7 +46,7 @@ class UnknownStream(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class _Refusing:
-    """A stream as `etl.pipeline.masking` asks for whose lines were refused."""
+    """A stream as `etl.pipeline.review.masking` asks for whose lines were refused."""
 
     name: str
     stream: Stream

@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from etl.errors import TerminalError
-from etl.pipeline import release
 from etl.pipeline.process_state import process_state
-from etl.pipeline.quarantine import Quarantine
+from etl.pipeline.review import release
+from etl.pipeline.review.quarantine import Quarantine
 from etl.streams import views
 from etl.streams.adhoc.registry import QueryRegistry
 from etl.streams.adhoc.settle import settle_queries
 from etl.streams.declared import compiled
 from etl.streams.log import newest_number
 from etl.streams.notes import Notes, Snapshot
-from etl.streams.plan import LATE, QUARANTINE, RESULTS
 from etl.streams.publishing import delta_log
 from etl.streams.refused import refused_lines
+from etl.streams.tasks.plan import LATE, QUARANTINE, RESULTS
 
 if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch

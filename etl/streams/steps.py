@@ -23,16 +23,16 @@ from etl.pipeline.maintenance import Keep, Tables
 from etl.pipeline.microbatch import Checkpoint, no_fault
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
-from etl.streams import explain as explanation
 from etl.streams import maintenance
 from etl.streams.adhoc.state import EventClock
 from etl.streams.declared import Catalog, catalog, unreachable_sites
+from etl.streams.inspection import explain as explanation
 from etl.streams.ledger import NAME, BatchRecord, StreamLedger, ledger_of
 from etl.streams.microbatch import Executor, MicroBatch
-from etl.streams.plan import Places
 from etl.streams.sites.explain import of_batch
 from etl.streams.sites.ledger import SiteLedger
 from etl.streams.sites.work import SiteWork
+from etl.streams.tasks.plan import Places
 
 CorrelationStep = Literal["micro_batch", "streams", "ingest", "correlate", "load", "gather", "report"]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from etl.adapters.landing import Slice, format_of
 from etl.contract.model import Format
-from etl.pipeline.line_choice import LineChoice
+from etl.pipeline.tasks.line_choice import LineChoice
 from etl.streams import decision as decisions
 from etl.streams import publishing
 from etl.streams.adhoc.planning import Planned
 from etl.streams.decision import Gathered
 from etl.streams.ledger import NAME, BatchRecord, Known, KnownDocuments
-from etl.streams.plan import BatchPlan
 from etl.streams.planning import plan_batch
+from etl.streams.tasks.plan import BatchPlan
 
 if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch

@@ -18,13 +18,13 @@ from etl.contract.load import load_all
 from etl.page.actions import ACTIONS
 from etl.page.app import create_app
 from etl.page.ports import Order, User
-from etl.pipeline import digest
-from etl.pipeline import in_process as pipelines_here
+from etl.pipeline.inspection import digest
 from etl.pipeline.steps import Steps
+from etl.pipeline.tasks import in_process as pipelines_here
 from etl.report import benchmark
 from etl.report.correlations.folder import write as write_report
 from etl.samples import generate_master
-from etl.streams import in_process as streams_here
+from etl.streams.tasks import in_process as streams_here
 from tests.support.browser import barriers, chromium
 from tests.support.document_site import STREAM as LOGS
 from tests.support.document_site import seconds

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 from etl.adapters import postgres
 from etl.page.app import create_app
 from etl.page.queries.overview import PipelineNow
-from etl.pipeline.in_process import InProcess
+from etl.pipeline.tasks.in_process import InProcess
 from etl.samples import generate_master
 from tests.support.browser import chromium
 from tests.support.page_access import DAGS, MemoryAccess

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from etl.page.app import create_app
 from etl.page.ports import Order, User
 from etl.streams.adhoc.service import Queries
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.browser import chromium
 from tests.support.correlate_histories import at
 from tests.support.page_access import DAGS, MemoryAccess

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from etl import settings as configuration
 from etl.adapters import ledger, postgres
-from etl.pipeline import inventory
+from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import Preparer, places_of
 from etl.settings import PROJECT, Settings
 from etl.stack.airflow import Airflow, AirflowRefused, Run

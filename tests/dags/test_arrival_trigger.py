@@ -9,7 +9,7 @@ from tests.support.airflow_python import ask
 SCRIPT = """
 import asyncio
 from etl.airflow import arrival
-from etl.pipeline.arrival import Look
+from etl.pipeline.input.arrival import Look
 
 arrival._AGAIN_S = 0.01
 wrong = iter([RuntimeError("?"), KeyError("x"), OSError(24, "Too many open files"), MemoryError()])

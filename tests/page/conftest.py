@@ -9,7 +9,7 @@ import pytest
 
 from etl.adapters import postgres
 from etl.page.app import create_app
-from etl.pipeline.in_process import InProcess
+from etl.pipeline.tasks.in_process import InProcess
 from etl.samples import generate_master
 from tests.support.page_access import DAGS, Client, MemoryAccess
 from tests.support.site import Site, order

@@ -12,7 +12,7 @@ import pytest
 from etl.page.queries.batches import BatchRow
 from etl.page.queries.overview import OpenBatch, PipelineNow
 from etl.page.verdict import verdict
-from etl.pipeline.diagnosis import Diagnosis
+from etl.pipeline.inspection.diagnosis import Diagnosis
 from tests.page.conftest import Desk
 from tests.support.site import order
 

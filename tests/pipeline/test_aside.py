@@ -6,11 +6,11 @@ import pytest
 
 from etl.adapters import ledger
 from etl.errors import AuditFailed
-from etl.pipeline.arrival import Arrival
-from etl.pipeline.aside import EventsNotFound
-from etl.pipeline.event_trace import Tracer
-from etl.pipeline.outcome import unsettled
+from etl.pipeline.input.arrival import Arrival
+from etl.pipeline.inspection.event_trace import Tracer
+from etl.pipeline.inspection.outcome import unsettled
 from etl.pipeline.prepare import Preparer
+from etl.pipeline.review.aside import EventsNotFound
 from tests.support.backups import Backup
 from tests.support.desk import says
 from tests.support.site import COPY_CUSTOMER, STRICT, Ended, Site, order, quiet

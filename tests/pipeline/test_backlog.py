@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from etl.pipeline.arrival import Arrival, WatchedMaster
+from etl.pipeline.input.arrival import Arrival, WatchedMaster
 from etl.pipeline.prepare import Preparer
 from tests.support.site import COPY_CUSTOMER, Site, order
 
@@ -146,7 +146,7 @@ def test_another_process_tries_what_waits_once_and_knows_then(site: Site) -> Non
 def test_everything_that_waits_is_tried_at_the_latest_after_some_batches(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("etl.pipeline.waiting.EVERY", 2)
+    monkeypatch.setattr("etl.pipeline.input.waiting.EVERY", 2)
     site.land("a.jsonl", order(1, customer_id=11))
     site.run()
     site.land("b.jsonl", order(2))

@@ -8,8 +8,8 @@ import pytest
 
 from etl.adapters.ledger import NotHeld
 from etl.errors import AuditFailed, TerminalError
-from etl.pipeline.held import ReasonMissing
 from etl.pipeline.prepare import UnknownPipeline
+from etl.pipeline.review.held import ReasonMissing
 from tests.support.invoke import invoke
 from tests.support.site import STRICT, Site, order
 

@@ -10,7 +10,7 @@ import pytest
 from etl.adapters import ledger
 from etl.adapters.profiles import NothingUnusual, Profiles
 from etl.errors import AuditFailed
-from etl.pipeline.diagnosis import Facts, diagnose, gather
+from etl.pipeline.inspection.diagnosis import Facts, diagnose, gather
 from etl.pipeline.prepare import Preparer
 from tests.support.site import Site, order
 

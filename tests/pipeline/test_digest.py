@@ -9,7 +9,7 @@ import pytest
 
 from etl.contract.load import load_all
 from etl.errors import AuditFailed
-from etl.pipeline import digest
+from etl.pipeline.inspection import digest
 from etl.report.digest import folder
 from etl.report.digest.model import TREND_DAYS, Digest
 from etl.report.folder import NoReport

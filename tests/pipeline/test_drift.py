@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from etl.pipeline.decision import SchemaDrift
-from etl.pipeline.quarantine import Selection
+from etl.pipeline.review.quarantine import Selection
 from tests.support.desk import release
 from tests.support.site import Site, order
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from etl.cli import app
-from etl.pipeline.event_trace import EventTrace, KeyInvalid
+from etl.pipeline.inspection.event_trace import EventTrace, KeyInvalid
 from etl.pipeline.prepare import Preparer
 from etl.samples.examples import EXAMPLES
 from tests.support.desk import WIDER, release, rows

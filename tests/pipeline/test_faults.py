@@ -19,14 +19,14 @@ from etl import settings as configuration
 from etl.adapters import ledger, postgres
 from etl.adapters.delta_log import FilesMissing
 from etl.contract.load import load
-from etl.pipeline import inventory
-from etl.pipeline.in_process import InProcess
-from etl.pipeline.plan import BatchPlan
+from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import places_of
 from etl.pipeline.process_state import process_state
 from etl.pipeline.recover import NoteMissing
 from etl.pipeline.steps import Steps
-from etl.pipeline.wire import Message
+from etl.pipeline.tasks.in_process import InProcess
+from etl.pipeline.tasks.plan import BatchPlan
+from etl.pipeline.tasks.wire import Message
 from etl.settings import Settings
 from tests.support.backup import back_up, restore
 

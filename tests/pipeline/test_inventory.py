@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from etl.pipeline.inventory import Inventory
+from etl.pipeline.inspection.inventory import Inventory
 from etl.samples.examples import EXAMPLES
 from tests.support.site import Ended, Site, order
 

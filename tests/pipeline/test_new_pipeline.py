@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 from etl import settings as configuration
 from etl.cli import app
-from etl.pipeline.in_process import InProcess
 from etl.pipeline.steps import Steps
+from etl.pipeline.tasks.in_process import InProcess
 from tests.support.site import Site
 
 TABLES = """

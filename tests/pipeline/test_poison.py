@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from etl.pipeline import wire
-from etl.pipeline.in_process import InProcess
 from etl.pipeline.isolate import TRIES, NotTheLines
-from etl.pipeline.plan import BatchPlan
-from etl.pipeline.quarantine import Selection
-from etl.pipeline.read import read
-from etl.pipeline.wire import DriverLost, Message, TaskLost, WorkerRefused
+from etl.pipeline.review.quarantine import Selection
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.in_process import InProcess
+from etl.pipeline.tasks.plan import BatchPlan
+from etl.pipeline.tasks.read import read
+from etl.pipeline.tasks.wire import DriverLost, Message, TaskLost, WorkerRefused
 from etl.samples.examples import EXAMPLES
 from tests.support.desk import release, shown
 from tests.support.event_traces import trace

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 from etl.adapters.verdicts import NotARow, RowId
 from etl.cli import app
 from etl.errors import Busy
-from etl.pipeline.desk import NoteMissing, open_desk
-from etl.pipeline.quarantine import RowUnknown, Selection
-from etl.pipeline.release import NothingChosen, Outcome, Person
+from etl.pipeline.review.desk import NoteMissing, open_desk
+from etl.pipeline.review.quarantine import RowUnknown, Selection
+from etl.pipeline.review.release import NothingChosen, Outcome, Person
 from etl.samples.examples import EXAMPLES
 from tests.support.desk import ADA, WIDER, release, rows, shown
 from tests.support.site import Ended, Site, order

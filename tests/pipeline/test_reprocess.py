@@ -11,14 +11,14 @@ import pytest
 
 from etl.adapters import ledger
 from etl.errors import Busy
-from etl.pipeline.arrival import Arrival
-from etl.pipeline.days import Days, NotDays
-from etl.pipeline.desk import open_desk
+from etl.pipeline.input.arrival import Arrival
 from etl.pipeline.process_state import process_state
-from etl.pipeline.quarantine import Selection
-from etl.pipeline.release import Person
-from etl.pipeline.reprocess import Reprocessed
-from etl.pipeline.run_form import RunForm
+from etl.pipeline.review.days import Days, NotDays
+from etl.pipeline.review.desk import open_desk
+from etl.pipeline.review.quarantine import Selection
+from etl.pipeline.review.release import Person
+from etl.pipeline.review.reprocess import Reprocessed
+from etl.pipeline.review.run_form import RunForm
 from tests.support.invoke import invoke
 from tests.support.site import COPY_CUSTOMER, STRICT, Ended, Site, order, quiet
 

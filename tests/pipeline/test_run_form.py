@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from etl.pipeline.run_form import RunForm
+from etl.pipeline.review.run_form import RunForm
 from tests.support.site import Site, order
 
 

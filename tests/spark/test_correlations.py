@@ -136,7 +136,7 @@ if __name__ == "__main__":
 def test_a_cluster_repeats_the_task_of_a_killed_worker_and_every_pair_is_there_once(
     tmp_path: Path, database: str
 ) -> None:
-    from etl.streams.in_process import InProcess
+    from etl.streams.tasks.in_process import InProcess
 
     site = StreamSite.under(tmp_path, database, InProcess())
     site.declare("equal", "select l.id as a, r.id as b from l join r on l.k = r.k", within="30s", lateness="1h")

@@ -65,7 +65,7 @@ from functools import partial
 from pathlib import Path
 from etl.spark.correlate import SparkCorrelations
 from etl.spark.session import spark_session
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.document_site import DocumentSite
 from tests.support.stream_site import StreamSite
 

@@ -12,7 +12,7 @@ import pytest
 
 from etl.adapters import ledger
 from etl.adapters.kafka.errors import KafkaUnavailable, OffsetsGone, TopicMissing, TopicRecreated
-from etl.pipeline.event_trace import Tracer
+from etl.pipeline.inspection.event_trace import Tracer
 from etl.pipeline.prepare import Preparer
 from etl.settings import PROJECT
 from tests.support.kafka_broker import KafkaBroker, kafka_broker

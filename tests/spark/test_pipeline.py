@@ -20,13 +20,13 @@ import pytest
 
 from etl.adapters import postgres
 from etl.adapters.landing import Slice, scan
-from etl.pipeline import wire
 from etl.pipeline.decision import gather
-from etl.pipeline.in_process import InProcess
-from etl.pipeline.plan import BatchPlan
-from etl.pipeline.read import read
-from etl.pipeline.route import route
-from etl.pipeline.wire import Message, TaskLost, WorkerFailed
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.in_process import InProcess
+from etl.pipeline.tasks.plan import BatchPlan
+from etl.pipeline.tasks.read import read
+from etl.pipeline.tasks.route import route
+from etl.pipeline.tasks.wire import Message, TaskLost, WorkerFailed
 from etl.samples import OrderConfig, arrive_late_customers, generate_orders
 from etl.settings import PROJECT
 from etl.spark.executor import SparkExecutor, _route
@@ -177,10 +177,11 @@ import os, signal, sys
 from functools import partial
 from pathlib import Path
 from etl import settings as configuration
-from etl.pipeline import isolate, wire
-from etl.pipeline.read import read
+from etl.pipeline import isolate
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.read import read
 from etl.pipeline.steps import Steps
-from etl.pipeline.wire import DriverLost
+from etl.pipeline.tasks.wire import DriverLost
 from etl.spark.executor import SparkExecutor, _route
 from etl.spark.session import spark_session
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from etl.contract.errors import PipelineFileError
-from etl.streams.change import CorrelationChanged
-from etl.streams.in_process import InProcess
 from etl.streams.publishing import ResultsTaken
+from etl.streams.state.change import CorrelationChanged
+from etl.streams.tasks.in_process import InProcess
 from etl.streams.views import ViewTaken
 from tests.support.correlate_histories import EPOCH
 from tests.support.stream_site import FIELDS, StreamSite, quiet

@@ -15,11 +15,11 @@ import pytest
 from etl.cli.documents_text import document_plan_lines
 from etl.correlate.documents.errors import JoinerBudgetExceeded
 from etl.pipeline.maintenance import Keep
-from etl.pipeline.wire import WorkerFailed
+from etl.pipeline.tasks.wire import WorkerFailed
 from etl.report.correlations.folder import write
 from etl.streams import microbatch
-from etl.streams.change import CorrelationChanged
-from etl.streams.in_process import InProcess
+from etl.streams.state.change import CorrelationChanged
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import EPOCH
 from tests.support.document_site import STREAM, DocumentSite, Pair, seconds
 from tests.support.stream_site import Ended, quiet

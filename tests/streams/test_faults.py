@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from etl.pipeline.wire import WorkerFailed
+from etl.pipeline.tasks.wire import WorkerFailed
 from etl.streams.files import FileDamaged
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import at
 from tests.support.killed_driver import run_and_die
 from tests.support.pairs_site import check, land, make

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from etl.streams import microbatch
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import CONDITIONS, EPOCH, SECOND, WINDOWS, History, nested_loop, on_time
 from tests.support.stream_site import StreamSite
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from etl.pipeline.isolate import TRIES, NotTheLines
-from etl.pipeline.wire import DriverLost, Message, TaskLost
-from etl.streams.in_process import InProcess
-from etl.streams.plan import BatchPlan
+from etl.pipeline.tasks.wire import DriverLost, Message, TaskLost
+from etl.streams.tasks.in_process import InProcess
+from etl.streams.tasks.plan import BatchPlan
 from tests.support.correlate_histories import at
 from tests.support.document_site import DocumentSite, seconds
 from tests.support.stream_site import StreamSite

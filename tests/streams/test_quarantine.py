@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from etl.adapters.verdicts import RowId
-from etl.pipeline.quarantine import Selection
-from etl.pipeline.release import Outcome, Person
-from etl.streams.in_process import InProcess
+from etl.pipeline.review.quarantine import Selection
+from etl.pipeline.review.release import Outcome, Person
 from etl.streams.refused import UnknownStream, open_desk
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import at
 from tests.support.document_site import DocumentSite, seconds
 from tests.support.stream_site import Ended, StreamSite

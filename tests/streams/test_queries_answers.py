@@ -15,7 +15,7 @@ from etl.correlate.adhoc.errors import NameInUse, QuotaExceeded, UnknownQuery
 from etl.streams import microbatch
 from etl.streams.adhoc.answers import AnswersUnreadable
 from etl.streams.adhoc.service import Queries
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import at
 from tests.support.query_site import QuerySite
 from tests.support.stream_site import FIELDS

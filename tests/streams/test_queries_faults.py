@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from etl.adapters import postgres
 from etl.correlate.adhoc.query.model import Query
 from etl.streams import microbatch
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.backups import Backups
 from tests.support.correlate_histories import at
 from tests.support.killed_driver import run_and_die

@@ -15,7 +15,7 @@ from etl.adapters import postgres
 from etl.correlate.adhoc.query.model import Query
 from etl.streams.adhoc.registry import Asked, QueryRegistry
 from etl.streams.adhoc.service import limits_of
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.query_site import QuerySite, at, rows_in
 
 SHAPES = (

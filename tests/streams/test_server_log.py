@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 
 from etl import settings as configuration
 from etl.samples.documents.landing import land_server_log
-from etl.streams.in_process import InProcess
 from etl.streams.steps import CorrelationSteps
+from etl.streams.tasks.in_process import InProcess
 from tests.support.stream_site import quiet
 
 WINDOW_MS = 60_000

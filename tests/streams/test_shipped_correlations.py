@@ -23,9 +23,9 @@ from etl.samples.correlations.config import ShopConfig
 from etl.samples.correlations.waves import Landed, waves
 from etl.settings import Settings
 from etl.streams.declared import catalog
-from etl.streams.explain import UnknownCorrelation
-from etl.streams.in_process import InProcess
+from etl.streams.inspection.explain import UnknownCorrelation
 from etl.streams.steps import CorrelationSteps
+from etl.streams.tasks.in_process import InProcess
 
 CONFIG = ShopConfig(seed=11, waves=4, orders_per_wave=1200, share_dirty=0.02)
 

@@ -18,7 +18,7 @@ from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.page.queries.sites import shipped
 from etl.pipeline.maintenance import Keep
 from etl.report.correlations.folder import write
-from etl.streams.change import CorrelationChanged
+from etl.streams.state.change import CorrelationChanged
 from tests.support.sites_world import HOMES, SQL, Batch, SitesWorld, run, some, truth
 from tests.support.stream_site import Ended, quiet
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from etl import settings as configuration
 from etl.settings import PROJECT
-from etl.streams.in_process import InProcess
 from etl.streams.steps import CorrelationSteps
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import EPOCH
 from tests.support.stream_site import quiet
 

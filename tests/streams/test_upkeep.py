@@ -13,8 +13,8 @@ import pytest
 
 from etl.pipeline.maintenance import Keep
 from etl.streams.files import FileDamaged, FileStore, open_files
-from etl.streams.in_process import InProcess
 from etl.streams.steps import CorrelationSteps
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import EPOCH
 from tests.support.stream_site import StreamSite, quiet
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from etl.contract.load import load
 from etl.contract.resolve import ResolvedPipeline, check_against
-from etl.pipeline.enrich import EnrichPlan
-from etl.pipeline.plan import BatchPlan, Places
+from etl.pipeline.tasks.enrich import EnrichPlan
+from etl.pipeline.tasks.plan import BatchPlan, Places
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from etl.adapters.verdicts import RowId
-from etl.pipeline.desk import open_desk
-from etl.pipeline.quarantine import Selection
-from etl.pipeline.release import Outcome, Person
+from etl.pipeline.review.desk import open_desk
+from etl.pipeline.review.quarantine import Selection
+from etl.pipeline.review.release import Outcome, Person
 from tests.support.site import Ended, Site
 
 ADA = Person("ada", datetime(2026, 11, 17, tzinfo=UTC), "checked")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.contract.times import duration
+from etl.contract.words.times import duration
 from etl.streams.microbatch import Executor
 from etl.streams.steps import CorrelationSteps
 from tests.support.correlate_histories import EPOCH

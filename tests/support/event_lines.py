@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from etl.contract.model import Field, Format, Source, Stream
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest import lines
 from etl.ingest.events import Events, parse_events
 

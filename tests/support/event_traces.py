@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from etl.adapters import ledger
-from etl.pipeline.event_trace import EventTrace, Tracer
+from etl.pipeline.inspection.event_trace import EventTrace, Tracer
 from etl.pipeline.prepare import Preparer
 from tests.support.site import Site
 

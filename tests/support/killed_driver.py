@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from etl.settings import PROJECT
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.stream_site import StreamSite
 
 

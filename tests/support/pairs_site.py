@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import at
 from tests.support.stream_site import StreamSite
 

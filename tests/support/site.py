@@ -19,13 +19,13 @@ from etl import settings as configuration
 from etl.adapters import ledger, postgres
 from etl.adapters.ledger import BatchRecord
 from etl.model import Step
-from etl.pipeline import inventory
-from etl.pipeline.inventory import Inventory
+from etl.pipeline.inspection import inventory
+from etl.pipeline.inspection.inventory import Inventory
 from etl.pipeline.microbatch import Executor, MicroBatch
-from etl.pipeline.plan import Places
 from etl.pipeline.prepare import Preparer, places_of
 from etl.pipeline.process_state import process_state
 from etl.pipeline.steps import Steps
+from etl.pipeline.tasks.plan import Places
 from etl.settings import PROJECT, Settings
 
 

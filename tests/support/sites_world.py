@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import at
 from tests.support.stream_site import StreamSite
 

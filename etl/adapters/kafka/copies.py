@@ -25,7 +25,7 @@ import pyarrow as pa
 from etl.adapters.durable import make_folder, sync_folder
 from etl.adapters.kafka.errors import CopyMissing
 from etl.adapters.landing import Slice, is_range
-from etl.contract.types import TIMESTAMP
+from etl.contract.words.types import TIMESTAMP
 
 SCHEMA: Final = pa.schema(
     [pa.field("offset", pa.int64()), pa.field("timestamp", TIMESTAMP), pa.field("value", pa.binary())]

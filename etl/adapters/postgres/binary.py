@@ -6,7 +6,7 @@
 A column is laid out as bytes of one width, or as bytes with offsets; one pass over the rows of a chunk puts a column
 where its rows want it. Chunks are small enough that all passes over one find it in the processor's cache.
 
-The table must have the very types that `etl.contract.types.postgres_type` names: nothing is converted on the way.
+The table must have the very types that `etl.contract.words.types.postgres_type` names: nothing is converted on the way.
 """
 
 from __future__ import annotations

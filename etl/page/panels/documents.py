@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.documents import DocumentCorrelation
 from etl.page.panels.panel import Column, Panel, Table
 from etl.page.queries.correlations import CorrelationDetail
 from etl.report import figures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from etl.contract.correlation import Correlation
+from etl.contract.correlations.correlation import Correlation
 from etl.page.panels.panel import Column, Panel, Table
 from etl.page.queries.correlations import CorrelationDetail
 from etl.report import figures

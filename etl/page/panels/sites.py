@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from etl.contract.sites import SiteCorrelation
+from etl.contract.correlations.sites import SiteCorrelation
 from etl.page.panels.panel import Column, Panel, Table
 from etl.page.queries.correlations import CorrelationDetail
 from etl.report import figures

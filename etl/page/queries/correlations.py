@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from etl.adapters import postgres
-from etl.contract.sites import SiteCorrelation
+from etl.contract.correlations.sites import SiteCorrelation
 from etl.page.queries.reading import rows
 from etl.page.queries.sites import Edge, OverSites, edges, shipped
 

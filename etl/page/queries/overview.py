@@ -15,7 +15,7 @@ from etl.adapters.ledger import Ledger
 from etl.contract.model import Pipeline
 from etl.page.queries.batches import BatchRow
 from etl.page.queries.reading import rows
-from etl.pipeline.diagnosis import Diagnosis, stuck
+from etl.pipeline.inspection.diagnosis import Diagnosis, stuck
 from etl.report.figures import counted
 
 RATE_SPAN = timedelta(minutes=10)

@@ -68,8 +68,8 @@ def quarantine(
     every: bool = False,
 ) -> HTMLResponse:
     """Refused lines, newest batch first, and what to do about them."""
-    from etl.pipeline.desk import open_desk
-    from etl.pipeline.quarantine import Selection
+    from etl.pipeline.review.desk import open_desk
+    from etl.pipeline.review.quarantine import Selection
 
     declared = guest.pipeline(pipeline)
     wanted = Selection(batch=batch, reason=reason or None, open_only=not every)
@@ -87,7 +87,7 @@ def quarantine(
 
 
 def _trace(guest: Visitor, pipeline: Pipeline, key: list[str], *, raw: bool) -> Any:
-    from etl.pipeline.event_trace import Tracer
+    from etl.pipeline.inspection.event_trace import Tracer
     from etl.pipeline.prepare import places_of
 
     own = guest.site.settings

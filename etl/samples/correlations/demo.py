@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from etl.adapters import postgres
-from etl.contract.correlation import Correlation
+from etl.contract.correlations.correlation import Correlation
 from etl.errors import TerminalError
 from etl.samples import seed
 from etl.samples.correlations import raw
@@ -30,8 +30,8 @@ from etl.settings import Settings
 from etl.stack.airflow import Airflow
 from etl.stack.stack import Stack
 from etl.streams.declared import Catalog, catalog
-from etl.streams.in_process import InProcess
 from etl.streams.steps import CorrelationSteps
+from etl.streams.tasks.in_process import InProcess
 
 DAG = "correlations"
 RUN_S = 240.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from etl.model import Operation, Progress
-from etl.pipeline.run_form import DECLARED, RunForm
+from etl.pipeline.review.run_form import DECLARED, RunForm
 
 if TYPE_CHECKING:
     from etl.pipeline.maintenance import Keep

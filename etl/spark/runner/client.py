@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from etl.model import Operation, Progress
-from etl.pipeline.run_form import RunForm
+from etl.pipeline.review.run_form import RunForm
 from etl.settings import Settings
 from etl.spark.runner.calls import CorrelationCall, CorrelationMaintenanceCall, MaintenanceCall, StepCall
 from etl.spark.runner.connection import ForeignSocket, StepFailed, StepRefused, answers, post, responds
@@ -151,8 +151,8 @@ def maintain_correlations(
     call = CorrelationMaintenanceCall(days=days, dry_run=dry_run)
     if answers(settings.runner_socket):
         return post(settings.runner_socket, "/correlations-maintenance", call, progress)
-    from etl.streams.in_process import InProcess
     from etl.streams.steps import CorrelationSteps
+    from etl.streams.tasks.in_process import InProcess
 
     steps = CorrelationSteps(settings, dsn(), InProcess())
     steps.prepare()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from etl.columnar import csr
-from etl.contract.correlation import LoggedStream
+from etl.contract.correlations.correlation import LoggedStream
 from etl.correlate.adhoc.query.keys import index_by
 from etl.correlate.adhoc.run.bucket import Attribute, Bucket
 from etl.correlate.adhoc.run.partitioning import even, tasks_of_rows

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from etl.adapters.ledger import DataFile
 from etl.correlate.adhoc.optimize.decisions import Decision
-from etl.pipeline.wire import Message
+from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.planning import Planned
 from etl.streams.adhoc.registry import EvolvedQueries
 from etl.streams.adhoc.results import aggregated, parse_partials, too_many, written
@@ -20,7 +20,7 @@ from etl.streams.adhoc.state import EventClock
 from etl.streams.log import Segment
 
 if TYPE_CHECKING:
-    from etl.streams.plan import BatchPlan
+    from etl.streams.tasks.plan import BatchPlan
 
 
 _AT_A_TIME = 16

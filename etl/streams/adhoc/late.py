@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from etl.adapters.data_files import write_part
-from etl.contract.types import TIMESTAMP
+from etl.contract.words.types import TIMESTAMP
 from etl.correlate.prepare import event_times
 from etl.ingest.render import as_json
-from etl.pipeline.wire import Message, json_message
-from etl.streams import wire
+from etl.pipeline.tasks.wire import Message, json_message
 from etl.streams.adhoc.state import LiveSegment
 from etl.streams.log import Segment
-from etl.streams.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
+from etl.streams.tasks import wire
+from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
 
 
 def announce(

@@ -16,7 +16,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from etl.contract.correlation import LoggedStream
+from etl.contract.correlations.correlation import LoggedStream
 from etl.correlate.adhoc.errors import QueryRefused
 from etl.correlate.adhoc.optimize.decisions import Decision
 from etl.correlate.adhoc.optimize.optimizer import Optimizer, OptimizerState

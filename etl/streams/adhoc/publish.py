@@ -19,7 +19,7 @@ from etl.correlate.adhoc.optimize.decisions import Decision
 from etl.errors import TerminalError
 from etl.pipeline.process_state import process_state
 from etl.streams.adhoc.registry import QueryRegistry
-from etl.streams.plan import RESULTS, Places
+from etl.streams.tasks.plan import RESULTS, Places
 
 if TYPE_CHECKING:
     from etl.streams.ledger import BatchRecord

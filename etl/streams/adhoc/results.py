@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from etl.adapters.data_files import write_part
 from etl.correlate.adhoc.query.model import Aggregate, Query
 from etl.correlate.adhoc.run.result import COUNT, QueryRows, atom_name, finalise, merge_partials
-from etl.pipeline.wire import Message, rows_message, rows_of
-from etl.streams import wire
+from etl.pipeline.tasks.wire import Message, rows_message, rows_of
 from etl.streams.adhoc.version import Version
-from etl.streams.plan import RESULTS, BatchPlan
+from etl.streams.tasks import wire
+from etl.streams.tasks.plan import RESULTS, BatchPlan
 
 BATCH = "batch"
 _AT_A_TIME = 4

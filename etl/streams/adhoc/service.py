@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.adapters import postgres
-from etl.contract.correlation import LoggedStream
-from etl.contract.times import duration
+from etl.contract.correlations.correlation import LoggedStream
+from etl.contract.words.times import duration
 from etl.correlate.adhoc.errors import NameInUse, NameRefused, NotTheOwner, QueryRefused
 from etl.correlate.adhoc.query.limits import NAME, Limits, window_slots
 from etl.correlate.adhoc.query.model import Query
@@ -37,7 +37,7 @@ from etl.streams.adhoc.state import EventClock, QueryState
 from etl.streams.adhoc.version import Version, compiled_query, open_readable, open_version
 from etl.streams.declared import catalog
 from etl.streams.ledger import StreamLedger
-from etl.streams.plan import RESULTS, Places
+from etl.streams.tasks.plan import RESULTS, Places
 
 RATED_BATCHES = 20
 _LOGGED = 20

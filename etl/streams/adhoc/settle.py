@@ -12,7 +12,7 @@ from etl.errors import TerminalError
 from etl.pipeline.process_state import process_state
 from etl.streams.adhoc.publish import ROOT, UNUSABLE, query_table, suspend
 from etl.streams.adhoc.registry import QueryRegistry, Record
-from etl.streams.plan import RESULTS
+from etl.streams.tasks.plan import RESULTS
 
 if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch

@@ -16,7 +16,7 @@ from etl.pipeline.maintenance import KEPT_FOR
 from etl.pipeline.process_state import process_state
 from etl.streams.adhoc.publish import APPLICATION
 from etl.streams.adhoc.registry import QueryRegistry
-from etl.streams.plan import RESULTS
+from etl.streams.tasks.plan import RESULTS
 
 if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.contract.correlation import LoggedStream
+from etl.contract.correlations.correlation import LoggedStream
 from etl.correlate.adhoc.errors import QueryRefused
 from etl.correlate.adhoc.plan import Plan, plan_as_data, plan_from_data
 from etl.correlate.adhoc.query.model import Edge, Query, Stream

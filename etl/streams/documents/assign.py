@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from etl.adapters.data_files import write_part
-from etl.contract.documents import DOCUMENT
-from etl.contract.types import TIMESTAMP
+from etl.contract.correlations.documents import DOCUMENT
+from etl.contract.words.types import TIMESTAMP
 from etl.correlate.documents import profile
 from etl.correlate.documents.dictionary import I64
 from etl.correlate.documents.model import Documents
@@ -28,12 +28,12 @@ from etl.correlate.documents.partitioning.meetings import encounters
 from etl.correlate.documents.partitioning.partitions import Partitions, bit_counts
 from etl.correlate.documents.partitioning.routing import route
 from etl.correlate.prepare import event_times
-from etl.pipeline.wire import Message, json_message
-from etl.streams import wire
+from etl.pipeline.tasks.wire import Message, json_message
 from etl.streams.documents.files import Assigned, open_partitions, write_documents
 from etl.streams.documents.state import DocumentPlan, WindowFigures, watermark
 from etl.streams.documents.values import encounters_message, groups_message, unseen_message
-from etl.streams.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
+from etl.streams.tasks import wire
+from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
 
 
 def assign_all(

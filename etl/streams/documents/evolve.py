@@ -28,7 +28,7 @@ from etl.streams.documents.state import DocumentPlan, DocumentState, Promise, Wi
 from etl.streams.documents.values import Unseen, encounters_of, groups_of, unseen_of
 from etl.streams.files import FileStore
 from etl.streams.log import Segment
-from etl.streams.state_files import StateRun
+from etl.streams.state.state_files import StateRun
 
 MOST_PARTITIONS = 1024
 _NEAR_BUDGET = 0.5  # of a joiner's bytes: then documents are spread over twice as many

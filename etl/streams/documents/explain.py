@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.documents import DocumentCorrelation
 from etl.streams.documents import figures
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.documents import DocumentCorrelation
 from etl.streams.documents.evolve import EvolvedDocuments, GatheredDocuments
 from etl.streams.documents.state import DocumentPlan, DocumentState, WindowFigures, watermark
-from etl.streams.moments import moment
+from etl.streams.inspection.moments import moment
 
 _SHOWN = 100  # windows that are shown of one batch
 

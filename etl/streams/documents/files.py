@@ -22,7 +22,7 @@ from etl.correlate.documents.partitioning.partitions import NO_PLACES, Partition
 from etl.streams.documents.state import DOCUMENTS, PARTITIONS, SIGHTINGS, routing_of
 from etl.streams.files import FileDamaged, FileStore
 from etl.streams.log import from_ipc, to_ipc
-from etl.streams.state_files import StateRun
+from etl.streams.state.state_files import StateRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from etl.adapters.landing import Slice, SliceReader
-from etl.contract.correlation import LoggedStream
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.correlation import LoggedStream
+from etl.contract.correlations.documents import DocumentCorrelation
 from etl.correlate.documents import profile
 from etl.correlate.documents.model import Documents, concat
 from etl.correlate.documents.partitioning.assigner import assign
 from etl.correlate.documents.partitioning.partitions import Partitions, words
 from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
 from etl.correlate.documents.partitioning.routing import Routing
-from etl.pipeline.line_choice import ALL_LINES, LineChoice
+from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.streams.documents.files import write_partitions
 from etl.streams.documents.read import DocumentReader
 from etl.streams.documents.state import DocumentPlan, DocumentState, Promise

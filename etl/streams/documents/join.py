@@ -21,14 +21,14 @@ from etl.correlate.documents.joining.expand import Made
 from etl.correlate.documents.joining.fp_join import FPTreeJoin, Stored, total
 from etl.correlate.documents.joining.tree import tree_bytes
 from etl.correlate.documents.partitioning.partitions import below, holds
-from etl.pipeline.wire import Message
-from etl.streams import wire
+from etl.pipeline.tasks.wire import Message
 from etl.streams.documents.assign import joiner_task
 from etl.streams.documents.files import Assigned, DocumentReader
 from etl.streams.documents.results import DocumentResults
 from etl.streams.documents.state import DocumentPlan
-from etl.streams.plan import BatchPlan
-from etl.streams.state_files import StateRun
+from etl.streams.state.state_files import StateRun
+from etl.streams.tasks import wire
+from etl.streams.tasks.plan import BatchPlan
 
 
 def join_documents(plan: BatchPlan, task: int, messages: list[Message]) -> Iterator[Message]:

@@ -24,16 +24,16 @@ import pyarrow as pa
 
 from etl.adapters.landing import Slice, SliceReader, is_release
 from etl.columnar.labels import label_lists
-from etl.contract.documents import DOCUMENT, EVENT_TIME, Flattening, TimeUnit
+from etl.contract.correlations.documents import DOCUMENT, EVENT_TIME, Flattening, TimeUnit
 from etl.contract.model import Stream
-from etl.contract.types import TIMESTAMP
+from etl.contract.words.types import TIMESTAMP
 from etl.correlate.documents.flatten import DocumentEncoder, FlattenOptions
 from etl.correlate.documents.model import Documents
 from etl.correlate.documents.parse import parse_strictly
 from etl.ingest.events import EXTRA, Events
 from etl.ingest.lines import LineReader, Lines, Mask
-from etl.pipeline import released
-from etl.pipeline.line_choice import ALL_LINES, LineChoice, poison_events
+from etl.pipeline.input import released
+from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice, poison_events
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_UNIT: dict[TimeUnit, int] = {"s": 1_000_000, "ms": 1_000, "us": 1}

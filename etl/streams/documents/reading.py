@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from etl.adapters.landing import Slice, SliceReader
-from etl.contract.documents import Flattening
+from etl.contract.correlations.documents import Flattening
 from etl.correlate.documents.model import Documents, concat
 from etl.correlate.model import references
 from etl.streams.documents.read import DocumentReader
-from etl.streams.plan import BatchPlan, StreamPlan
-from etl.streams.reading import Reading
+from etl.streams.tasks.plan import BatchPlan, StreamPlan
+from etl.streams.tasks.reading import Reading
 
 
 class DocumentReading(Reading):

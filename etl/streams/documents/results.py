@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from etl.adapters.data_files import write_part
-from etl.contract.documents import DOCUMENT, DocumentCorrelation
-from etl.contract.types import TIMESTAMP
+from etl.contract.correlations.documents import DOCUMENT, DocumentCorrelation
+from etl.contract.words.types import TIMESTAMP
 from etl.correlate.documents.dictionary import I64
 from etl.correlate.documents.model import Pairs, merged
-from etl.pipeline.wire import Message
-from etl.streams import wire
+from etl.pipeline.tasks.wire import Message
 from etl.streams.documents.files import Assigned
 from etl.streams.documents.state import DocumentPlan
 from etl.streams.log import SegmentRows
-from etl.streams.plan import RESULTS, BatchPlan
+from etl.streams.tasks import wire
+from etl.streams.tasks.plan import RESULTS, BatchPlan
 
 _BLOCK = 1 << 18  # pairs that are made into rows at a time
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from etl.contract.documents import DocumentCorrelation
+from etl.contract.correlations.documents import DocumentCorrelation
 from etl.correlate.documents.partitioning.quality import Quality
 from etl.correlate.documents.partitioning.routing import Routing
 from etl.correlate.documents.windows import Window
-from etl.streams.state_files import StateRun
+from etl.streams.state.state_files import StateRun
 
 KIND = "documents"
 DOCUMENTS, PARTITIONS, SIGHTINGS = 0, 1, 2

@@ -15,7 +15,7 @@ from etl.correlate.documents.dictionary import I64, U64
 from etl.correlate.documents.partitioning.groups import Groups
 from etl.correlate.documents.partitioning.meetings import Encounters
 from etl.correlate.documents.partitioning.routing import Routed
-from etl.pipeline.wire import Message, rows_message, rows_of
+from etl.pipeline.tasks.wire import Message, rows_message, rows_of
 
 _MOST_UNSEEN = 50_000
 _MOST_GROUPED = 500_000  # values in groups of one creator

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from etl.contract.sites import SiteCorrelation, SiteWindow
-from etl.contract.types import declared_name
-from etl.streams.change import CorrelationChanged, normal_sql
-from etl.streams.plan import microseconds
+from etl.contract.correlations.sites import SiteCorrelation, SiteWindow
+from etl.contract.words.types import declared_name
 from etl.streams.sites.query import site_query
+from etl.streams.state.change import CorrelationChanged, normal_sql
+from etl.streams.tasks.plan import microseconds
 
 if TYPE_CHECKING:
     from etl.streams.declared import Catalog

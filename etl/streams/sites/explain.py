@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from etl.contract.sites import SiteCorrelation
+from etl.contract.correlations.sites import SiteCorrelation
 from etl.correlate.multiway.execution.calendar import BEGINNING
 from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.correlate.multiway.execution.observe import heads_per_s
 from etl.correlate.multiway.explain import alternatives, expected_bytes, explain
 from etl.correlate.multiway.planning.tree import PMJoin, Shipment
 from etl.correlate.multiway.query import Site, bits
-from etl.streams.moments import moment
+from etl.streams.inspection.moments import moment
 from etl.streams.sites import figures
 from etl.streams.sites.ledger import KnownOverSites, SiteLedger
 from etl.streams.sites.running import Running
 
 if TYPE_CHECKING:
     from etl.streams.declared import Catalog
-    from etl.streams.plan import Places
+    from etl.streams.tasks.plan import Places
 
 _MEASURED_OVER = 20  # batches
 

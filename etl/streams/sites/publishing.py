@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from etl.adapters.data_files import write_part
-from etl.contract.types import TIMESTAMP
+from etl.contract.words.types import TIMESTAMP
 from etl.ingest.render import as_json
 from etl.streams.declared import result_schema
-from etl.streams.plan import LATE, LATE_SCHEMA, RESULTS, Places
 from etl.streams.publishing import delta_log, require_alike
 from etl.streams.sites.running import Running
+from etl.streams.tasks.plan import LATE, LATE_SCHEMA, RESULTS, Places
 
 
 def prepare(places: Places, one: Running) -> None:

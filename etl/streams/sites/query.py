@@ -14,9 +14,9 @@ from typing import NoReturn
 from sqlglot import exp
 
 from etl.columnar.expression import ExpressionRefused, place
-from etl.contract.correlation import LoggedStream
+from etl.contract.correlations.correlation import LoggedStream
+from etl.contract.correlations.sites import DeclaredSite, SiteCorrelation, SiteWindow
 from etl.contract.errors import Refusal
-from etl.contract.sites import DeclaredSite, SiteCorrelation, SiteWindow
 from etl.correlate.multiway.errors import StreamWithoutSite
 from etl.correlate.multiway.planning.planner import PlanOptions
 from etl.correlate.multiway.query import Column, Equality, JoinQuery, Site, Stream, TimeWindow, TupleWindow, Window

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from etl.contract.sites import SiteCorrelation
+from etl.contract.correlations.sites import SiteCorrelation
 from etl.correlate.multiway.execution.calendar import BEGINNING, Arrival
 from etl.correlate.multiway.execution.executor import Executor
 from etl.correlate.multiway.execution.folder import SiteFolder
@@ -22,7 +22,7 @@ from etl.streams.sites.segments import LogSegments
 
 if TYPE_CHECKING:
     from etl.streams.declared import Catalog
-    from etl.streams.plan import Places
+    from etl.streams.tasks.plan import Places
 
 _SHORTEST_S = 1e-3  # of event time that a batch is taken to cover
 

@@ -22,11 +22,11 @@ from etl.correlate.multiway.execution.report import RunReport
 from etl.correlate.multiway.query import Site
 from etl.model import Progress
 from etl.pipeline.microbatch import Checkpoint, no_fault
-from etl.streams.plan import Places
 from etl.streams.sites import figures, publishing
 from etl.streams.sites.change import declaration, refuse_change
 from etl.streams.sites.ledger import KnownOverSites, SiteLedger
 from etl.streams.sites.running import Running
+from etl.streams.tasks.plan import Places
 
 if TYPE_CHECKING:
     from etl.streams.declared import Catalog

@@ -26,7 +26,7 @@ import pytest
 
 from etl.adapters import postgres
 from etl.errors import FrontstageError
-from etl.pipeline.in_process import InProcess
+from etl.pipeline.tasks.in_process import InProcess
 from etl.settings import PROJECT, Settings, load
 from etl.spark.runner.client import answers
 from etl.stack.airflow import Airflow

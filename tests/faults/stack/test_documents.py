@@ -26,7 +26,7 @@ from etl.stack.daemon import down, up_detached
 from etl.stack.postgres import dsn
 from etl.stack.processes import wait_until
 from etl.stack.state import state
-from etl.streams.in_process import InProcess
+from etl.streams.tasks.in_process import InProcess
 from tests.support.document_site import DocumentSite, seconds
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(1_800)]

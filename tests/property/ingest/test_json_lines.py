@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etl.contract.model import Field
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest import lines
 from etl.ingest.events import EXTRA, Events, parse_events
 from etl.ingest.payload import payload_hash

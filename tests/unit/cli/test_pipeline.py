@@ -15,11 +15,11 @@ from typer.testing import CliRunner, Result
 
 from etl.adapters import postgres
 from etl.cli import app
-from etl.contract.draft import DraftRefused
+from etl.contract.drafting.draft import DraftRefused
+from etl.contract.drafting.sample import SampleRefused, read_sample
 from etl.contract.errors import PipelineFileError
 from etl.contract.load import load
 from etl.contract.resolve import check_against
-from etl.contract.sample import SampleRefused, read_sample
 from etl.masters.tables import master_schemas
 from etl.samples.examples import EXAMPLES
 from etl.settings import PROJECT

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from etl.contract import times
-from etl.contract.expectation_types import COMMON, EXPECTATIONS
-from etl.contract.expressions import Names, aggregate, column_sql
 from etl.contract.model import RelativeTime
-from etl.contract.types import arrow_type, declared_name, stored_type
+from etl.contract.words import times
+from etl.contract.words.expectation_types import COMMON, EXPECTATIONS
+from etl.contract.words.expressions import Names, aggregate, column_sql
+from etl.contract.words.types import arrow_type, declared_name, stored_type
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from etl.contract.model import Field
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest import lines
 from etl.ingest.csv_lines import DelimiterUnsupported, split_header
 from etl.ingest.events import EXTRA, Events, parse_events

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from etl.contract.model import Field
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest.events import EXTRA, reason_names
 from tests.support.event_lines import ORDER, one, parsed
 from tests.support.site import order

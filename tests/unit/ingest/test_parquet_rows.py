@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from etl.contract.model import Field
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest.events import EXTRA
 from etl.ingest.parquet_rows import parse_rows, read_rows
 from tests.support.event_lines import ORDER, stream

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from etl.contract.model import Field
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest.payload import payload_hash
 from tests.support.event_lines import parsed
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from etl.contract.model import Field
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.ingest.formats import FormatUnsupported, compile_format
 from etl.ingest.typed import DefaultInvalid, default_value
 from tests.support.event_lines import one

@@ -24,7 +24,7 @@ from etl.masters.masters import page_store, store_name
 from etl.masters.pages.store import PageStore
 from etl.masters.status import status
 from etl.masters.wiring import masters_of
-from etl.pipeline.enrich import EnrichPlan
+from etl.pipeline.tasks.enrich import EnrichPlan
 from etl.settings import PROJECT, Settings
 
 PIPELINES = PROJECT / "warehouse" / "pipelines"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.pipeline.backlog import Drained, drain
+from etl.pipeline.inspection.backlog import Drained, drain
 
 
 def silent(_: str) -> None:

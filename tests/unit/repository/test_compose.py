@@ -21,7 +21,7 @@ import jsonschema
 import pytest
 import yaml
 
-from etl.contract.sites import DeclaredSites, load_sites
+from etl.contract.correlations.sites import DeclaredSites, load_sites
 from etl.settings import PREFIX, PROJECT, Settings
 from etl.spark.session import configuration
 

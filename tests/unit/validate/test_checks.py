@@ -12,7 +12,7 @@ import pytest
 from etl.columnar.expression import ExpressionRefused
 from etl.columnar.labels import label_lists
 from etl.contract.model import ExpressionRule, PatternRule, RangeRule, RelativeTime, Rule, SetRule
-from etl.contract.types import arrow_type
+from etl.contract.words.types import arrow_type
 from etl.validate.checks import Checks, RuleColumnUnknown
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from etl.adapters.kafka.access import Access
 from etl.contract.model import Topic
 from etl.errors import SettingsError
-from etl.pipeline.topic_input import Fetch, access_of
+from etl.pipeline.input.topic_input import Fetch, access_of
 from etl.settings import load
 
 SECRET = 'pass"word\\'

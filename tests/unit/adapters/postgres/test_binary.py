@@ -16,7 +16,7 @@ from psycopg2 import sql
 
 from etl.adapters import postgres
 from etl.adapters.postgres import binary
-from etl.contract.types import TIMESTAMP, postgres_type
+from etl.contract.words.types import TIMESTAMP, postgres_type
 
 _DIGITS = [pa.decimal128(*one) for one in ((38, 0), (38, 38), (38, 17), (18, 4), (3, 3), (1, 0), (5, 1))]
 _KINDS = (pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.date32(), TIMESTAMP, *_DIGITS)

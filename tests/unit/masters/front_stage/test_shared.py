@@ -23,7 +23,7 @@ from etl.masters.masters import pinned_pages
 from etl.masters.memory import MemoryMaster
 from etl.masters.pages.compact import compact
 from etl.masters.pages.store import PageStore
-from etl.pipeline.join_notes import MasterNotes
+from etl.pipeline.tasks.join_notes import MasterNotes
 from tests.support.master_pages import SCHEMA, publish, refresh, table
 
 CONFIG = FrontStageConfig(200_000)

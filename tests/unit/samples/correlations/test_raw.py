@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.contract.correlation_files import load_streams
+from etl.contract.correlations.correlation_files import load_streams
 from etl.samples.correlations.config import ShopConfig
 from etl.samples.correlations.raw import read
 from etl.samples.correlations.waves import waves

@@ -1,0 +1,1 @@
+"""A first file from what exists: sampled events and the tables that shall enrich them."""

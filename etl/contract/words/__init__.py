@@ -1,0 +1,1 @@
+"""The values that a file may hold: types, times, sizes, names, expressions, expectations."""

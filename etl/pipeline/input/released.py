@@ -1,0 +1,112 @@
+"""Files of released lines: refused lines on their way back through the front door, each with the place it came from.
+
+    {"from": "12-3", "header": null, "raw": "<base64>"}        one line of JSON for every refused line, any format
+
+The bytes are those that were refused. A line of CSV brings its header; a row of Parquet was kept as JSON and is read
+as such. A line that is not as we write it is taken as it stands: somebody else has used a name of ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+
+from etl.adapters.verdicts import NotARow, RowId
+from etl.contract.model import Stream
+from etl.ingest.events import Events, parse_events
+from etl.ingest.lines import LONGEST_LINE, Lines
+from etl.ingest.texts import read_only
+from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice, poison_events
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedLine:
+    """A refused line as it comes back. `origin` is None when the file's line is not one of ours."""
+
+    origin: RowId | None
+    raw: bytes
+    header: str | None = None
+
+
+def encode(lines: Iterable[ReleasedLine]) -> bytes:
+    """The content of a file."""
+    return b"".join(_encoded(line) for line in lines)
+
+
+def _encoded(line: ReleasedLine) -> bytes:
+    value = {"from": str(line.origin), "header": line.header, "raw": base64.b64encode(line.raw).decode()}
+    return json.dumps(value).encode() + b"\n"
+
+
+def decode(content: bytes) -> list[tuple[int, ReleasedLine]]:
+    """The lines of a file with their numbers."""
+    return [(n, _decoded(line)) for n, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
+
+
+def _decoded(line: bytes) -> ReleasedLine:
+    try:
+        value = json.loads(line)
+        header = value["header"]
+        if not (header is None or isinstance(header, str)):
+            raise TypeError(header)
+        return ReleasedLine(RowId.parse(value["from"]), base64.b64decode(value["raw"], validate=True), header)
+    except (ValueError, TypeError, KeyError, RecursionError, binascii.Error, NotARow):
+        return ReleasedLine(None, line[:LONGEST_LINE])
+
+
+def read(
+    content: bytes, stream: Stream, ordinal: int = 0, choice: LineChoice = ALL_LINES
+) -> Iterator[tuple[Events, pa.Array]]:
+    """The events of a file, or of a slice of one, and the refused line that each was."""
+    for block in blocks(content):
+        kept, aside = choice.split(ordinal, block.lines)
+        if len(kept):
+            events = parse_events(kept, _as_text(stream), block.header)
+            yield events, block.origins(events)
+        if aside is not None and len(aside):
+            events = poison_events(aside, stream)
+            yield events, block.origins(events)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Released lines under one header, numbered as in their file."""
+
+    header: bytes
+    lines: Lines
+    by_number: Mapping[int, ReleasedLine]
+
+    def origins(self, events: Events) -> pa.Array:
+        """The refused line that each event was."""
+        origins = [self.by_number[number].origin for number in events.line.tolist()]
+        return pa.array([None if origin is None else str(origin) for origin in origins], pa.string())
+
+
+def blocks(content: bytes) -> Iterator[Block]:
+    """The lines of a file, or of a slice of one, as they were before they were refused."""
+    for header, numbered in groupby(decode(content), key=lambda one: one[1].header):
+        found = dict(numbered)
+        yield Block((header or "").encode(), _lines(found), found)
+
+
+def _lines(numbered: Mapping[int, ReleasedLine]) -> Lines:
+    raws = [line.raw for line in numbered.values()]
+    end = np.cumsum([len(raw) + 1 for raw in raws], dtype=np.int32) - np.int32(1)
+    start = end - np.array([len(raw) for raw in raws], np.int32)
+    data = read_only(np.frombuffer(b"\n".join(raws) + b"\n", np.uint8))
+    too_long = np.array([len(raw) > LONGEST_LINE for raw in raws], np.bool_)
+    return Lines(data, start, end, np.array(list(numbered), np.int64), too_long)
+
+
+def _as_text(stream: Stream) -> Stream:
+    """The stream in the format that refused lines were kept in."""
+    if stream.source.format != "parquet":
+        return stream
+    return replace(stream, source=replace(stream.source, format="jsonl"))

@@ -1,0 +1,222 @@
+"""Count every event where it is: in the raw files, and in the tables. Nothing is believed that can be counted.
+
+    raw files (landing and archive) ── lines ──┐      of a topic: copies in the archive
+    fact, quarantine, open backlog ── rows ────┼──▶ does it add up? where not: which sum, by how much
+    ledger ── what batches said ───────────────┘
+
+A full count reads everything once; `frontstage audit` does it on demand. Every batch does a little of it: lines read
+against events routed, rows in the log against rows decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from etl.adapters import postgres
+from etl.adapters.claims import WAITING, ClaimIndex
+from etl.adapters.kafka.copies import SUFFIX
+from etl.adapters.landing import format_of
+from etl.adapters.ledger import BatchRecord, Ledger
+from etl.adapters.verdicts import Verdicts
+from etl.contract.model import Format, Pipeline
+from etl.ingest.lines import LineReader
+from etl.pipeline.input import topic_lines
+from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
+
+_BLOCK = 16 * 2**20
+_ROWS_AT_ONCE = 65_536  # as they are read for a batch: what comes before damage counts
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What was counted, and what it should add up to."""
+
+    pipeline: str
+    raw_lines: int  # consumed by loaded batches, counted again in the files
+    fact: int
+    fact_keys: int  # distinct
+    quarantine: int
+    backlog_open: int
+    duplicates: int  # as the ledger says: duplicates are stored nowhere
+    mart: Mapping[str, int]
+    mart_expected: Mapping[str, int]  # facts since a batch was first decided with this table
+    ledger: Mapping[str, int]
+    released: Mapping[str, int] = field(default_factory=dict)  # by file of ours, lines that people sent in again
+    released_found: Mapping[str, int] = field(default_factory=dict)  # the same, counted in those that are still there
+    rejected: int = 0  # refused lines that stay out for good
+    held: int = 0  # accepted events that wait for a person's word
+    copies_missing: tuple[str, ...] = ()  # offsets that batches have read and the archive does not hold
+
+    @property
+    def faults(self) -> list[str]:
+        """Every sum that does not hold, in words."""
+        placed = self.fact + self.quarantine + self.backlog_open + self.held + self.duplicates
+        found = []
+        if self.copies_missing:
+            lacking = ", ".join(self.copies_missing[:3])
+            found.append(f"the archive lacks {lacking}: these offsets cannot be counted again")
+        if placed != self.raw_lines:
+            found.append(f"{self.raw_lines} lines are in the raw files, {placed} events are in a place")
+        for file, lines in self.released_found.items():
+            if lines != self.released[file]:
+                found.append(f"{file} has {lines} lines, {self.released[file]} were released into it")
+        if self.fact != self.fact_keys:
+            found.append(f"{self.fact - self.fact_keys} events are in the fact table more than once")
+        for table, rows in self.mart.items():
+            if rows != self.mart_expected[table]:
+                found.append(f"mart.{table} has {rows} rows, the fact table {self.mart_expected[table]}")
+        expected = (("lines", self.raw_lines), ("fact", self.fact), ("quarantine", self.quarantine),
+                    ("backlog_open", self.backlog_open + self.held))  # fmt: skip
+        for name, counted in expected:
+            if self.ledger.get(name, 0) != counted:
+                found.append(f"the ledger says {self.ledger.get(name, 0)} {name}, {counted} were counted")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "balanced": not self.faults, "faults": self.faults}
+
+
+def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Inventory:
+    """Count everything of one pipeline that is loaded; a batch under way is left out wherever it is already."""
+    from deltalake import DeltaTable
+
+    begun = ledger.oldest_unloaded()
+    under_way = None if begun is None or begun.decision is None else begun
+    tables = {
+        name: DeltaTable(str(places.tables / name)).to_pyarrow_dataset().filter(_loaded(under_way))
+        for name in (FACT, QUARANTINE, BACKLOG)
+    }
+    key = list(pipeline.stream.key)
+    fact = tables[FACT].to_table(columns=[*key, "batch"])
+    runs = [run for run in ledger.claim_runs() if under_way is None or run.batch < under_way.batch]
+    loaded = [table.name for table in pipeline.mart if not table.is_aggregate]
+    verdicts = Verdicts(ledger)
+    released = verdicts.by_file()
+    return Inventory(
+        pipeline=pipeline.name,
+        raw_lines=_raw_lines(pipeline, places, ledger) - (0 if under_way is None else under_way.counts.lines),
+        fact=fact.num_rows,
+        fact_keys=fact.group_by(key).aggregate([]).num_rows,
+        quarantine=tables[QUARANTINE].count_rows(),
+        backlog_open=_open(tables[BACKLOG], ClaimIndex(places.claims, runs)),
+        duplicates=ledger.totals().get("duplicates", 0),
+        mart={table: _rows(dsn, table) for table in loaded},
+        mart_expected={table: _facts_since(fact, ledger.first_batch_with(table)) for table in loaded},
+        ledger=ledger.totals(),
+        released=released,
+        released_found=_released_lines(places, released),
+        rejected=verdicts.counts()["rejected"],
+        held=_held(places, ledger, under_way),
+        copies_missing=topic_lines.copies_missing(places.archive, ledger),
+    )
+
+
+def _held(places: Places, ledger: Ledger, under_way: BatchRecord | None) -> int:
+    """Rows in the files of facts that wait for a person's word, and of those that a batch under way takes up."""
+    taken = () if under_way is None else under_way.decided.taken_up
+    records = [*ledger.asides(), *(ledger.get(one.batch) for one in taken)]
+    asides = [one.decided.aside for one in records if under_way is None or one.batch != under_way.batch]
+    paths = [
+        places.tables / HELD / file.path
+        for aside in asides
+        if aside is not None
+        for file in aside.files
+        if file.table == FACT
+    ]
+    return sum(int(pq.read_metadata(path).num_rows) for path in paths)
+
+
+def _released_lines(places: Places, released: Mapping[str, int]) -> dict[str, int]:
+    """Lines of the files of ours that are still in the landing folder or the archive."""
+    paths = [path for folder in (places.landing, places.archive) for path in _files(folder, "")]
+    return {path.name: _lines(path, "jsonl", None) for path in paths if path.name in released}
+
+
+def _loaded(under_way: BatchRecord | None) -> ds.Expression:
+    return ds.field("batch") < (under_way.batch if under_way is not None else 2**62)
+
+
+def _open(backlog: ds.Dataset, claims: ClaimIndex) -> int:
+    """Events of the backlog that still wait: those whose claim says so."""
+    rows = backlog.to_table(columns=["key_lo", "key_hi", "batch"])
+    if not rows.num_rows:
+        return 0
+    lo, hi = (rows[name].combine_chunks().view(pa.uint64()).to_numpy() for name in ("key_lo", "key_hi"))
+    held = claims.find(lo, hi)
+    return int(((held.state == WAITING) & (held.batch == rows["batch"].to_numpy())).sum())
+
+
+def _facts_since(fact: pa.Table, batch: int | None) -> int:
+    return 0 if batch is None else int(pc.sum(pc.greater_equal(fact["batch"], batch)).as_py() or 0)
+
+
+def _rows(dsn: str, table: str) -> int:
+    with postgres.connect(dsn) as connection, connection.cursor() as cursor:
+        from psycopg2 import sql
+
+        cursor.execute(sql.SQL("select count(*) from {}").format(sql.Identifier("mart", table)))
+        (count,) = cursor.fetchone() or (0,)
+        return int(count)
+
+
+def _raw_lines(pipeline: Pipeline, places: Places, ledger: Ledger) -> int:
+    """Lines of all files that have been consumed: in the archive whole, in the landing folder up to where."""
+    format, removed = pipeline.stream.source.format, ledger.archive_removed()
+    days = [day for day in places.archive.glob("*") if day.name not in removed]
+    archived = sum(removed.values()) + sum(lines_under(day, format) for day in days)
+    archived += topic_lines.messages(pipeline, days, ledger)
+    here = list(_files(places.landing, format))
+    consumed = ledger.consumed([_name(path) for path in here]) if here else {}
+    return archived + sum(_lines(path, format, consumed[_name(path)].end) for path in here if _name(path) in consumed)
+
+
+def lines_under(folder: Path, format: Format) -> int:
+    """Lines of all files in a folder of the archive."""
+    return sum(_lines(path, format, None) for path in _files(folder, format))
+
+
+def _name(path: Path) -> bytes:
+    return str(path.name).encode("utf-8", "surrogateescape")
+
+
+def _files(folder: Path, format: str) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from (path for path in sorted(folder.rglob("*")) if _is_input(path, format))
+
+
+def _is_input(path: Path, format: str) -> bool:
+    return f".{format}" in path.name and not path.name.endswith(SUFFIX) and path.is_file()
+
+
+def _lines(path: Path, format: Format, end: int | None) -> int:
+    format = format_of(_name(path), format)
+    if format == "parquet":
+        return _parquet_rows(path)
+    reader, count = LineReader(), 0
+    left = path.stat().st_size if end is None else end
+    with path.open("rb") as file:
+        while left and (block := file.read(min(_BLOCK, left))):
+            count += len(reader.feed(block))
+            left -= len(block)
+    count += len(reader.finish())
+    return count - 1 if format == "csv" and count else count
+
+
+def _parquet_rows(path: Path) -> int:
+    """Rows that can be read; what cannot be read is one event in quarantine."""
+    count = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_ROWS_AT_ONCE):
+                count += batch.num_rows
+    except (pa.ArrowException, OSError):
+        count += 1
+    return count

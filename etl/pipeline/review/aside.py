@@ -1,0 +1,209 @@
+"""Accepted events of a batch whose audit failed: they wait aside for a person, while other batches go on (ADR 71).
+
+    audit failed ─┬─ held = "wait"   the batch is held, and the line with it ─┬─ released ─▶ published as it was decided
+                  │                                                           └─ rejected ─┐
+                  └─ held = "go_on" ───────────────────────────────────────────────────────┴─▶ set aside: one commit
+    aside ── a word ── the next batch ─┬─ released ─▶ its files become facts       published as usual, without its
+                                       └─ rejected ─▶ refused lines, keys free     accepted events
+
+What is set aside counts as waiting until the next batch has taken it up, so that every event is in exactly one place.
+Both outcomes are on disk before anybody decides: the files of the facts, out of VACUUM's reach, and the same events as
+lines with their bytes. Taking up moves names, not rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from etl.adapters import claims as claim
+from etl.adapters.claims import ClaimIndex, Claims, lanes
+from etl.adapters.data_files import read_parts, write_part
+from etl.adapters.durable import sync_folder
+from etl.adapters.ledger import Aside, BatchRecord, DataFile, Decision, TakenUp
+from etl.adapters.losses import LossBook
+from etl.contract.words.types import TIMESTAMP
+from etl.errors import TerminalError
+from etl.pipeline import isolate, recover
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.plan import FACT, HELD, QUARANTINE, UNKNOWN, BatchPlan
+from etl.pipeline.tasks.read import event_keys, events_of, landed_rows, slice_reader, waiting_rows
+from etl.pipeline.tasks.rows import quarantine_rows
+from etl.validate.checks import Checks
+
+if TYPE_CHECKING:
+    from etl.pipeline.microbatch import MicroBatch
+
+REJECTED = "audit_rejected"
+"""Why the events of a batch are refused that a person has rejected; the failed expectations stand beside it."""
+
+
+class EventsNotFound(TerminalError):
+    """Lines of a held batch are no longer where it read them."""
+
+    def __init__(self, pipeline: str, batch: int, found: int, accepted: int) -> None:
+        super().__init__(pipeline, batch, found, accepted)
+        self.pipeline, self.batch, self.found, self.accepted = pipeline, batch, found, accepted
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.batch} of {self.pipeline} accepted {self.accepted} events, and {self.found} of their lines "
+            "are still where they landed; nothing was changed: put the files back, or release the batch"
+        )
+
+
+# ── out of the batch ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def set_aside(run: MicroBatch, record: BatchRecord, verdict: dict[str, Any]) -> BatchRecord:
+    """Let a batch pass without its accepted events."""
+    decision, batch = record.decided, record.batch
+    failed = [one["name"] for one in verdict["expectations"] if not one["success"]]
+    refused = _as_refused_lines(run, record, [REJECTED, *dict.fromkeys(failed)])
+    files = (*decision.of_table(FACT), *decision.of_table(UNKNOWN))
+    for table in (FACT, UNKNOWN):
+        _link(run.places.tables / table, run.places.tables / HELD, _names(files, table))
+    _link(run.places.mart, run.places.tables / HELD, [name for names in decision.mart.values() for name in names])
+    events = decision.counts.accepted
+    counts = replace(decision.counts, accepted=0, backlog_added=decision.counts.backlog_added + events, held=events)
+    kept = tuple(one for one in decision.files if one.table not in (FACT, UNKNOWN))
+    revised = replace(decision, files=kept, mart={}, counts=counts, aside=Aside(events, files, decision.mart, refused))
+    run.checkpoint("before events are set aside")
+    run.ledger.fence(run.writer.epoch)
+    recover.revise_note(run.places, batch, revised)
+    run.ledger.set_aside(batch, revised, verdict, run.writer.epoch)
+    run.checkpoint("after events are set aside")
+    run.progress(f"batch {batch}: {events} accepted events wait for a decision: {', '.join(failed)} failed")
+    return run.ledger.get(batch)
+
+
+def _link(here: Path, there: Path, names: list[str]) -> None:
+    """Give files a second name, synced; one that has it already keeps it."""
+    there.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if not (there / name).exists():
+            os.link(here / name, there / name)
+    sync_folder(there)
+
+
+def _names(files: tuple[DataFile, ...], table: str) -> list[str]:
+    """The files of a table, and what belongs to them."""
+    paths = [one.path for one in files if one.table == table]
+    return paths if table == FACT else [*paths, *(f"before-{path}" for path in paths)]
+
+
+def _as_refused_lines(run: MicroBatch, record: BatchRecord, reasons: list[str]) -> DataFile:
+    """The accepted events of a batch as lines in quarantine would be, read once more from where they came."""
+    rows = pa.concat_tables(_accepted_rows(run, record))
+    order = np.lexsort((rows[wire.LINE].to_numpy(), rows[wire.SLICE].to_numpy()))
+    ordered = rows.take(pa.array(order))
+    keys = np.stack([ordered[name].to_numpy() for name in (wire.KEY_LO, wire.KEY_HI)], axis=1)
+    _, first = np.unique(keys, axis=0, return_index=True)  # a second line with the same payload was a duplicate
+    events = ordered.take(pa.array(np.sort(first)))
+    if events.num_rows != record.counts.accepted:
+        raise EventsNotFound(run.name, record.batch, events.num_rows, record.counts.accepted)
+    why = pa.array([reasons] * events.num_rows, pa.list_(pa.string()))
+    refused = quarantine_rows(events, why, run.resolved.pipeline.stream.key, record.batch, record.started_at)
+    return write_part(run.places.tables, HELD, f"refused-{record.batch:09d}.parquet", refused)
+
+
+def _accepted_rows(run: MicroBatch, record: BatchRecord) -> Iterator[pa.Table]:
+    """Lines and waiting events whose claim says that this batch has accepted them."""
+    stream = run.resolved.pipeline.stream
+    index = ClaimIndex(run.places.claims, run.ledger.claim_runs())
+    checks = Checks.compile(run.resolved.pipeline.rules, stream.schema, record.started_at)
+    choice = isolate.line_choice(LossBook(run.ledger, record.batch).read())
+    yield wire.wire_schema(stream).empty_table()
+    for path in record.decided.resolved:
+        yield _mine(waiting_rows(run.places, stream, path), index, record.batch)
+    for one in run.ledger.slices(record.batch):
+        source = slice_reader(run.places, one)
+        for events, released_from in events_of(stream, one, source, choice):
+            yield _mine(landed_rows(events, released_from, one, source, checks, stream), index, record.batch)
+
+
+def _mine(rows: pa.Table, index: ClaimIndex, batch: int) -> pa.Table:
+    held = index.find(rows[wire.KEY_LO].to_numpy(), rows[wire.KEY_HI].to_numpy())
+    clean = pc.equal(pc.list_value_length(rows[wire.REASONS]), 0).to_numpy()
+    same = (
+        np.isin(held.state, (claim.ACCEPTED, claim.UNKNOWN))
+        & (held.batch == batch)
+        & (held.payload == rows[wire.PAYLOAD].to_numpy())
+    )
+    return rows.filter(pa.array(clean & same))
+
+
+# ── into a later one ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def take_up(run: MicroBatch, plan: BatchPlan, decision: Decision) -> Decision:
+    """The decision of a batch together with what people have decided since the last one."""
+    for record in run.ledger.judged_asides():
+        aside, verdict = record.decided.aside, record.verdict
+        assert aside is not None, "a batch with events aside names them"
+        assert verdict is not None, "only those were asked for"
+        counts = replace(decision.counts, backlog_resolved=decision.counts.backlog_resolved + aside.events)
+        decision = replace(decision, counts=counts)
+        act = _with_facts if verdict["word"] == "released" else _with_refused_lines
+        decision = act(run, plan, decision, record.batch, aside)
+    return decision
+
+
+def _with_facts(run: MicroBatch, plan: BatchPlan, decision: Decision, batch: int, aside: Aside) -> Decision:  # noqa: ARG001
+    held = run.places.tables / HELD
+    for table in (FACT, UNKNOWN):
+        _link(held, run.places.tables / table, _names(aside.files, table))
+    _link(held, run.places.mart, [name for names in aside.mart.values() for name in names])
+    tables = dict.fromkeys([*decision.mart, *aside.mart])
+    return replace(
+        decision,
+        files=(*decision.files, *aside.files),
+        mart={name: (*decision.mart.get(name, ()), *aside.mart.get(name, ())) for name in tables},
+        counts=replace(decision.counts, accepted=decision.counts.accepted + aside.events),
+        taken_up=(
+            *decision.taken_up,
+            TakenUp(batch, "released", aside.events, tuple(one.path for one in aside.files), tuple(aside.mart)),
+        ),
+    )
+
+
+def _with_refused_lines(run: MicroBatch, plan: BatchPlan, decision: Decision, batch: int, aside: Aside) -> Decision:
+    lines = pq.read_table(run.places.tables / HELD / aside.refused.path)
+    for name, value, kind in (("batch", plan.batch, pa.int64()), ("decided_at", plan.now, TIMESTAMP)):
+        column = pa.repeat(pa.scalar(value, kind), lines.num_rows)
+        lines = lines.set_column(lines.schema.get_field_index(name), name, column)
+    name = plan.part_name(90_000 + batch % 10_000)
+    file = write_part(run.places.tables, QUARANTINE, name, lines)
+    freed = claim.write_run(run.places.claims, f"{Path(name).stem}.claims", _freed(run, plan.batch, aside))
+    reasons = Counter(decision.counts.reasons)
+    reasons.update(one for names in lines["reasons"].to_pylist() for one in set(names))
+    counts = replace(
+        decision.counts, quarantined=decision.counts.quarantined + aside.events, reasons=dict(sorted(reasons.items()))
+    )
+    return replace(
+        decision,
+        files=(*decision.files, file),
+        claims=(*decision.claims, freed),
+        counts=counts,
+        taken_up=(*decision.taken_up, TakenUp(batch, "rejected", aside.events)),
+    )
+
+
+def _freed(run: MicroBatch, batch: int, aside: Aside) -> Claims:
+    """Claims that give the keys back: whoever corrects such an event may send it again."""
+    stream = run.resolved.pipeline.stream
+    held = tuple(replace(one, table=HELD) for one in aside.files if one.table == FACT)
+    rows = read_parts(run.places.tables, held, list(stream.key)).combine_chunks().to_batches()[0]
+    lo, hi = lanes(event_keys(rows, stream))
+    n = rows.num_rows
+    states = np.full(n, claim.RELEASED, np.uint8)
+    return Claims(lo, hi, np.zeros(n, np.int64), np.full(n, batch, np.int64), states)

@@ -1,0 +1,78 @@
+"""What the tasks of one batch need to know: fixed by the driver, pickled once, the same for every try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from etl.adapters.claims import ClaimRun
+from etl.adapters.landing import Slice
+from etl.adapters.ledger import BacklogFile
+from etl.contract.model import Pipeline
+from etl.contract.resolve import ResolvedPipeline
+from etl.pipeline.tasks.enrich import EnrichPlan
+from etl.pipeline.tasks.line_choice import LineChoice
+
+FACT, QUARANTINE, BACKLOG = "fact", "quarantine", "backlog"
+HELD = "_held"
+"""Folder of accepted events that wait for a person's word; part of no table."""
+UNKNOWN, CORRECTIONS = "_unknown", "_corrections"
+"""Folders of accepted events with an unknown member, and of their rows once it is known; part of no table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a pipeline keeps what it writes. Every task must see these folders."""
+
+    landing: Path
+    archive: Path
+    tables: Path  # Delta tables, a folder each
+    mart: Path  # rows on their way to Postgres
+    claims: Path
+    notes: Path  # a copy of every decision, beside the data it speaks of
+
+    def waiting(self, path: str) -> Path:
+        """A file of events to be read again: of the backlog, or in the fact with an unknown member."""
+        return self.tables / (UNKNOWN if path.startswith("unknown-") else BACKLOG) / path
+
+    @classmethod
+    def under(cls, root: Path, landing: Path, archive: Path) -> Places:
+        return cls(landing, archive, root, root / "_mart", root / "_claims", root / "_decisions")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """One try at one batch."""
+
+    resolved: ResolvedPipeline
+    places: Places
+    batch: int
+    attempt: str  # names the files of this try, so that two tries never write the same one
+    now: datetime
+    slices: tuple[Slice, ...]
+    backlog: tuple[BacklogFile, ...]
+    claims: tuple[ClaimRun, ...]
+    enrich: EnrichPlan
+    readers: int  # tasks that read
+    routers: int  # tasks that route, each with its share of the keys
+    lines: LineChoice = field(default_factory=LineChoice)  # all of them, unless tasks do not survive some
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return self.resolved.pipeline
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Files, among those that are read again, of events with an unknown member."""
+        return tuple(file.path for file in self.backlog if file.cause == "correction")
+
+    def part_name(self, task: int, suffix: str = "parquet") -> str:
+        return f"part-{self.batch:09d}-{self.attempt}-{task:05d}.{suffix}"
+
+    def share(self, reader: int) -> tuple[tuple[Slice, ...], tuple[BacklogFile, ...]]:
+        """What one reading task reads: files in turn, so that sizes even out."""
+        return (
+            tuple(one for index, one in enumerate(self.slices) if index % self.readers == reader),
+            tuple(one for index, one in enumerate(self.backlog) if index % self.readers == reader),
+        )

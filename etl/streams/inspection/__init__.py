@@ -1,0 +1,1 @@
+"""How correlations stand, as plain values for commands, pages and reports."""
