@@ -63,10 +63,10 @@ test-fast: setup ## Run the tests that need neither Spark nor the stack nor a br
 faults: setup ## Try every fault: kills, cut lines, full disks, damage, restores, hostile input (less than an hour)
 	@exec $(python) -m tests.faults $(ARGS)
 
-# What is too long for `make test`: the README's commands, and the wheel in an Airflow of somebody else's.
+# What is too long for `make test`: the README's commands, the wheel in an Airflow of somebody else's, the compose file.
 .PHONY: guides
 guides: setup ## Run every guide and the README as they are written, in a fresh clone
-	@exec $(python) -m pytest tests/dags/test_guides.py tests/dags/test_foreign_airflow.py $(ARGS)
+	@exec $(python) -m pytest tests/dags/test_guides.py tests/dags/test_foreign_airflow.py tests/dags/test_compose_sites.py $(ARGS)
 
 .PHONY: soak
 soak: setup ## Run steadily with bursts for MINUTES=30 and see that nothing grows

@@ -298,5 +298,6 @@ def test_nothing_makes_celery_accept_more_than_it_does_by_default(compose: Compo
     """By default it is JSON: tests/dags/test_site_workers.py tries it."""
     named = {name for _, name, _ in environments(compose) if name.startswith("AIRFLOW__CELERY")}
     assert named == {
-        "AIRFLOW__CELERY__BROKER_URL", "AIRFLOW__CELERY__RESULT_BACKEND", "AIRFLOW__CELERY__WORKER_CONCURRENCY"
+        "AIRFLOW__CELERY__BROKER_URL", "AIRFLOW__CELERY__RESULT_BACKEND", "AIRFLOW__CELERY__WORKER_CONCURRENCY",
+        "AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT",
     }  # fmt: skip
