@@ -1,7 +1,7 @@
 """Where documents without the key meet those that have it (ADR 105).
 
 A document that lacks the key could go everywhere; it is enough that it goes where its partners are. Of the attributes
-that nearly all such documents have, some are taken in an order, the *meeting attributes*. A document with the key is
+that nearly all such documents have, some are taken, one after another, as *meeting attributes*. A document with the key is
 announced by its first pair among them:
 
     key User, meeting Severity, Host            announced by          goes to
