@@ -67,16 +67,16 @@ class Probe(NamedTuple):
     high: int
 
 
-def descend(tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64) -> I32:
-    """Runs (document, from, to) of joinable documents, for each document among the first `limits` of the tree."""
+def descend(tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64) -> I32:
+    """Runs (number, from, to) of joinable documents, for each document among the first `limits` of the tree."""
     room = np.empty((_ROOM * len(limits) + 1024, 3), np.int32)  # what is not used is never touched
-    found, count = _descend(tree, header, offsets, ranks, labels, limits, room)
+    found, count = _descend(tree, header, offsets, ranks, labels, limits, numbers, room)
     return found[:count]
 
 
 @kernel
 def _descend(
-    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, found: I32
+    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64, found: I32
 ) -> tuple[I32, int]:
     values = np.full(tree.attributes, ABSENT, np.int32)  # of the probing document, by rank
     stack = np.empty(len(tree.first) + 1, np.int64)  # nodes to visit, doubled, plus one when a pair is shared
@@ -89,7 +89,7 @@ def _descend(
                 known |= labels[position] >= 0
                 mask |= np.uint64(1) << np.uint64(ranks[position] & 63)
         if known and limits[number] > 0:
-            probe = Probe(number, limits[number], mask, low, high)
+            probe = Probe(numbers[number], limits[number], mask, low, high)
             found, count = _descend_one(tree, header, probe, values, ranks, labels, stack, found, count)
         for position in range(low, high):
             if ranks[position] >= 0:

@@ -31,7 +31,7 @@ from etl.correlate.documents.joining.tree_kernels import (
     link_labels,
     occurrences,
 )
-from etl.correlate.documents.joining.tree_order import in_tree_order, sort_labels
+from etl.correlate.documents.joining.tree_order import in_tree_order, labelled, sort_labels
 from etl.correlate.documents.model import Documents
 
 BYTES_PER_PAIR, BYTES_PER_DOCUMENT = 72, 64
@@ -74,7 +74,7 @@ class FPTree:
         pair_of_label = used[by_rank].astype(np.int32)
         pair_label = np.full(len(dictionary), -1, np.int32)
         pair_label[pair_of_label] = np.arange(len(used), dtype=np.int32)
-        labels, ranks = pair_label[documents.pairs], rank[documents.attributes]
+        labels, ranks = labelled(documents.pairs, pair_label, dictionary.pair_attribute, rank)
         sort_labels(documents.offsets, labels, ranks)
         order, offsets, labels, ranks = in_tree_order(documents.offsets, labels, ranks)
         nodes = lay_out_nodes(offsets, labels, ranks, int(documents.lengths.max(initial=0)))
@@ -85,14 +85,14 @@ class FPTree:
     def self_join(self) -> Runs:
         """Every joinable pair of the tree's documents once: each document with those before it in the tree."""
         of, limits = self.arrays, np.arange(len(self.documents), dtype=np.int64)
-        found = descend(of, self._header_without_first(), of.offsets, of.ranks, of.labels, limits)
-        found[:, 0] = self.order[found[:, 0]]
-        return Runs(found)
+        header = self._header_without_first()
+        return Runs(descend(of, header, of.offsets, of.ranks, of.labels, limits, self.order))
 
     def probe(self, documents: Documents) -> Runs:
         """Every document of the tree that joins with one of these."""
         limits = np.full(len(documents), len(self.documents), np.int64)
-        return Runs(descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits))
+        numbers = np.arange(len(documents), dtype=np.int64)
+        return Runs(descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits, numbers))
 
     @cached_property
     def header(self) -> Header:

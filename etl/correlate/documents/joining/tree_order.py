@@ -20,6 +20,20 @@ _BLOCK = 4_096  # documents of a block
 _DRAWN = 8  # documents of a block that are drawn to tell blocks apart by
 
 
+def labelled(pairs: I32, pair_label: I32, pair_attribute: I32, attribute_rank: I32) -> tuple[I32, I32]:
+    """The label of every pair, and the rank of its attribute."""
+    labels, ranks = np.empty_like(pairs), np.empty_like(pairs)
+    _label(pairs, pair_label, pair_attribute, attribute_rank, labels, ranks)
+    return labels, ranks
+
+
+@kernel
+def _label(pairs: I32, pair_label: I32, pair_attribute: I32, attribute_rank: I32, labels: I32, ranks: I32) -> None:
+    for position in range(len(pairs)):
+        pair = pairs[position]
+        labels[position], ranks[position] = pair_label[pair], attribute_rank[pair_attribute[pair]]
+
+
 @allocating_kernel
 def sort_labels(offsets: I64, labels: I32, ranks: I32) -> None:
     """Put every document's labels in rising order, in place; the ranks of their attributes rise with them."""
