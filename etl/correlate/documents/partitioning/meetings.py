@@ -1,8 +1,8 @@
 """Where documents without the key meet those that have it (ADR 105).
 
-A document that lacks the key could go everywhere; it is enough that it goes where its partners are. Of the attributes
-that nearly all such documents have, some are taken, one after another, as *meeting attributes*. A document with the key is
-announced by its first pair among them:
+A document that lacks the key could go everywhere; it is enough that it goes where its partners are. Some of the
+attributes that nearly all such documents have are taken, one after another, as *meeting attributes*. A document with
+the key is announced by its first pair among them:
 
     key User, meeting Severity, Host            announced by          goes to
     {User:u1 Host:h1 Severity:Info}             Severity:Info         partition of u1
