@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import statistics
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
 from bench.adhoc.in_process import asleep_query, overall
-from bench.adhoc.site import Ours, declared, slot_files
+from bench.adhoc.site import Ours, People, declared, slot_files
 from bench.adhoc.workload import STREAMS, QueryShape, make_queries
 from bench.measured import progress
 from etl.correlate.adhoc.query.model import Query
+from etl.settings import Settings
 from etl.spark.correlate import SparkCorrelations
 from etl.spark.session import spark_session
 from etl.stack.postgres import embedded_postgres
 
 Row = dict[str, Any]
 WARM_UP, MEASURED = 4, 4
+_SPAWN = multiprocessing.get_context("spawn")  # a fork would hold the connections of Spark
+_READY_WITHIN_S = 60
 
 
 @contextmanager
@@ -80,30 +87,29 @@ def _line(row: Row) -> str:
 
 
 def changes(home: Path, options: Row) -> Iterator[Row]:
-    """What ten changes a second cost the others: a thread creates and deletes while batches run."""
+    """What ten changes a second cost the others: another process creates and deletes while batches run."""
     rows, data, steady = options["rows"], Path(options["data"]), make_queries(options["queries"], QueryShape(), 7)
     with opened(home) as ours:
         ours.create(steady, prefix="steady_")
         batches(ours, data, rows, WARM_UP)
         quiet = batches(ours, data, rows, MEASURED)
-        stop, made = threading.Event(), list[str]()
-        thread = threading.Thread(target=_changing, args=(ours, stop, made, options["per_s"]))
+        stop, made = _SPAWN.Event(), _SPAWN.Value("i", 0)
+        people = _begun(_changing, ours, stop, made, options["per_s"])
         began = time.perf_counter()
-        thread.start()
         try:
             batches(ours, data, rows, 1)
             busy = batches(ours, data, rows, 2 * MEASURED)
         finally:
+            rate = made.value / (time.perf_counter() - began)
             stop.set()
-            thread.join()
-            rate = len(made) / (time.perf_counter() - began)
+            people.join()
         batches(ours, data, rows, 1)
         latencies = ours.deployments()
     before, after = (statistics.median(one["wall_s"] for one in some) for some in (quiet, busy))
     took = [one["deployment_s"] for one in latencies if one["name"].startswith("changing_")]
     progress(f"ten changes a second: {after:.2f} s a micro-batch, {before:.2f} s without; {rate:.1f} a second")
     yield {
-        "figure": "changes", "series": "ours", "changes": len(made), "changes_per_s": round(rate, 2),
+        "figure": "changes", "series": "ours", "changes": made.value, "changes_per_s": round(rate, 2),
         "seconds_quiet": round(before, 4),
         "seconds_changing": round(after, 4), "throughput_ratio": round(before / after, 4),
         "deployment_s_median": round(statistics.median(took), 4), "deployment_s_most": round(max(took), 4),
@@ -111,22 +117,31 @@ def changes(home: Path, options: Row) -> Iterator[Row]:
     }  # fmt: skip
 
 
-def _changing(ours: Ours, stop: threading.Event, made: list[str], per_s: int) -> None:
+def _begun(work: Callable[..., None], ours: Ours, *given: object) -> BaseProcess:
+    """Somebody at work in a process of their own, as users are; begun when this returns."""
+    ready = _SPAWN.Event()
+    people = _SPAWN.Process(target=work, args=(ours.settings, ours.dsn, ready, *given), daemon=True)
+    people.start()
+    if not ready.wait(_READY_WITHIN_S):
+        raise RuntimeError(f"nobody was ready to ask for queries within {_READY_WITHIN_S} s")
+    return people
+
+
+def _changing(settings: Settings, dsn: str, ready: Event, stop: Event, made: Synchronized[int], per_s: int) -> None:
     """So many requests a second: one created, one deleted, in turn, so that as many run all the time."""
-    queries = make_queries(10_000, QueryShape(), 99)
-    last = ""
+    people, queries, last = People(settings, dsn), make_queries(10_000, QueryShape(), 99), ""
+    ready.set()
     for due in _rhythm(per_s):
         if stop.wait(max(0.0, due - time.perf_counter())):
             return
         if last:
-            ours.delete([last])
-            made.append(last)
+            people.delete([last])
             last = ""
         else:
-            query = queries[len(made)]
-            ours.create([query], prefix="changing_")
+            query = queries[made.value]
+            people.create([query], prefix="changing_")
             last = f"changing_{query.name}"
-            made.append(last)
+        made.value += 1
 
 
 def deployment(home: Path, options: Row) -> Iterator[Row]:
@@ -138,13 +153,12 @@ def deployment(home: Path, options: Row) -> Iterator[Row]:
             for per_s, parallel in options["rates"]:
                 queries = make_queries(parallel, QueryShape(ways=ways, selectivity=0.5), 7)
                 prefix = f"w{ways}_r{per_s}_"
-                thread = threading.Thread(target=_coming, args=(ours, queries, prefix, per_s))
-                thread.start()
+                people = _begun(_coming, ours, queries, prefix, per_s)
                 ran = []
-                while thread.is_alive():
+                while people.is_alive():
                     ran += batches(ours, data, rows, 1)
                 ran += batches(ours, data, rows, 1)
-                thread.join()
+                people.join()
                 took = [one["deployment_s"] for one in ours.deployments() if one["name"].startswith(prefix)]
                 row = {
                     "figure": "18b", "series": f"{per_s} a second until {parallel}", "x": ways, "queries": len(took),
@@ -156,12 +170,13 @@ def deployment(home: Path, options: Row) -> Iterator[Row]:
                 ours.delete([f"{prefix}{one.name}" for one in queries])
 
 
-def _coming(ours: Ours, queries: list[Query], prefix: str, per_s: int) -> None:
+def _coming(settings: Settings, dsn: str, ready: Event, queries: list[Query], prefix: str, per_s: int) -> None:
     """Requests at an even rate, one after the other."""
-    pause = threading.Event()
+    people, pause = People(settings, dsn), threading.Event()
+    ready.set()
     for due, query in zip(_rhythm(per_s), queries, strict=False):
         pause.wait(max(0.0, due - time.perf_counter()))
-        ours.create([query], prefix=prefix)
+        people.create([query], prefix=prefix)
 
 
 def _rhythm(per_s: int) -> Iterator[float]:

@@ -70,15 +70,11 @@ def slot_files(folder: Path, slot: int, rows: int, seed: int = 7) -> dict[str, P
     return found
 
 
-class Ours:
-    """One site on an executor. Its database is somebody else's."""
+class People:
+    """Those who ask for queries and drop them."""
 
-    def __init__(self, settings: Settings, dsn: str, executor: Executor) -> None:
+    def __init__(self, settings: Settings, dsn: str) -> None:
         self.settings, self.dsn = settings, dsn
-        self.steps = CorrelationSteps(settings, dsn, executor)
-        self.steps.prepare()
-        self.queries = Queries(settings, dsn)
-        self.slot = 0
 
     def create(self, queries: Sequence[Query], *, prefix: str = "") -> None:
         """As `frontstage query create` does it, on one connection."""
@@ -95,6 +91,17 @@ class Ours:
             registry = QueryRegistry(connection)
             for name in names:
                 registry.delete(name, "bench", datetime.now(UTC))
+
+
+class Ours(People):
+    """One site on an executor. Its database is somebody else's."""
+
+    def __init__(self, settings: Settings, dsn: str, executor: Executor) -> None:
+        super().__init__(settings, dsn)
+        self.steps = CorrelationSteps(settings, dsn, executor)
+        self.steps.prepare()
+        self.queries = Queries(settings, dsn)
+        self.slot = 0
 
     def land(self, files: dict[str, Path]) -> None:
         for name, path in files.items():
