@@ -62,7 +62,11 @@ def test_a_reader_of_the_mart_reaches_no_table_and_no_function_of_ledger_and_mas
     query = ("select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
              "where n.nspname in ('etl', 'master')")  # fmt: skip
     definers = world.site.execute(f"{query} and p.prosecdef")
-    assert definers == [], "no function lends its owner's rights"
+    assert definers == [("master.log_change()",)], "no other function lends its owner's rights"
+    query = "select has_function_privilege('public', 'master.log_change()', 'execute')"
+    assert world.site.execute(query) == [(False,)], "nobody makes it a trigger of a table of their own"
+    _refused(analyst, "create temp table mine (x int); create trigger t after insert on mine "
+             "for each statement execute function master.log_change('x')")  # fmt: skip
 
 
 def test_tables_of_the_mart_that_come_later_are_readable_too(world: World, analyst: str) -> None:
