@@ -89,7 +89,7 @@ def _growth(rows: list[Row], data: str, size: int, largest: int) -> Aim:
     input_growth = (large["documents"] + large["results"]) / (small["documents"] + small["results"])
     growth = large["seconds"] / small["seconds"] / input_growth
     name = f"{data}: growth of time over growth of documents plus results, {size:,} to {largest:,}"
-    note = "" if growth <= 1.0 else "larger arrays miss the processor's caches more often"
+    note = "" if growth <= 1.0 else "new memory for runs and results costs more per byte where it is large"
     return _aim(name, "at most 1", growth, growth <= 1.0, note)
 
 
