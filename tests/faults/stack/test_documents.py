@@ -67,6 +67,8 @@ def site(tmp_path: Path) -> Iterator[DocumentSite]:
             airflow.wait_for_dag("correlations", BOUND_S)
             airflow.unpause("correlations")
             yield declared
+            ended = wait_until(lambda: all(run.done for run in airflow.runs("correlations")), BOUND_S, every_s=0.5)
+            assert ended, "runs end"
             assert {run.state for run in airflow.runs("correlations")} == {"success"}, "the task is tried again"
     finally:
         down(own)
@@ -96,7 +98,3 @@ def test_a_batch_of_100_000_documents_goes_on_after_a_kill_and_every_pair_is_the
     found = site.pairs("links")
     assert set(found) == {(i, i + 1) for i in range(0, MANY, 2) if i // 2 % 5}
     assert set(found.values()) == {1}
-    settings = site.under_it.settings
-    with Airflow.of(settings) as airflow:
-        done = wait_until(lambda: all(run.done for run in airflow.runs("correlations")), BOUND_S, every_s=0.5)
-    assert done, "runs end"
