@@ -313,12 +313,12 @@ class World:
 
 
 def _processes() -> list[str]:
-    """Command lines of all that was started below this test, but for its server and its programs for faults."""
-    found = []
+    """Command lines of all that was started below this test, but for what serves many tests and programs for faults."""
+    found, serving = [], ("postgres", "resource_tracker", "airflow_python")
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             line = " ".join(process.cmdline())
-            if line and "postgres" not in line and "resource_tracker" not in line and not _for_faults(process, line):
+            if line and not any(one in line for one in serving) and not _for_faults(process, line):
                 found.append(line)
     return found
 

@@ -25,7 +25,8 @@ def ours(queries: int, speed: float, held: int) -> Row:
 GOOD = [
     ours(1, 2e6, 900), ours(20, 9e6, 500), ours(100, 4e7, 300), ours(500, 6e7, 200),
     through("separate Spark joins", 1, 1e6), through("separate Spark joins", 100, 1.5e6, measured_queries=12),
-    {"figure": "18b", "series": "ours", "changes": 80, "seconds_quiet": 1.0, "seconds_changing": 1.1,
+    {"figure": "changes", "series": "ours", "changes": 80, "changes_per_s": 9.9,
+     "seconds_quiet": 1.0, "seconds_changing": 1.1,
      "throughput_ratio": 0.91, "deployment_s_median": 1.0, "deployment_s_most": 2.0, "batches_waited_most": 0},
     {"figure": "idle", "series": "ours", "idle": 990, "seconds_ten": 0.5, "seconds_thousand": 0.6, "ratio": 1.2},
     {"figure": "21", "series": "everything", "x": 0, "queries": 20, "ways": 3, "times_everything": 1.0},
@@ -35,7 +36,7 @@ GOOD = [
 
 def test_all_aims_are_met_by_rows_that_meet_them() -> None:
     judged = aims(GOOD)
-    assert len(judged) == 9
+    assert len(judged) == 10
     assert [one["name"] for one in judged if not one["met"]] == []
 
 
