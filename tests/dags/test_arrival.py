@@ -25,6 +25,7 @@ from etl.settings import PROJECT, Settings
 from etl.stack.airflow import Airflow, AirflowRefused, Run
 from etl.stack.processes import marked, wait_until
 from etl.stack.stack import Stack
+from tests.support.command_line import command_line
 
 pytestmark = pytest.mark.stack
 
@@ -266,7 +267,7 @@ def test_a_held_batch_is_rejected_by_a_person_in_airflow_and_the_line_goes_on(pl
 
 def test_the_triggerer_may_be_killed_in_between(plant: Plant) -> None:
     had = plant.fact()
-    triggerers = [one for one in marked(plant.settings.var) if one.cmdline()[:1] == ["airflow triggerer"]]
+    triggerers = [one for one in marked(plant.settings.var) if command_line(one)[:1] == ["airflow triggerer"]]
     first = min(triggerers, key=lambda one: one.create_time())  # the others are its children
     os.kill(first.pid, signal.SIGKILL)
     plant.land("meanwhile.jsonl", reading(5_001))

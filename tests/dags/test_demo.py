@@ -22,6 +22,7 @@ from etl.stack.airflow import Airflow
 from etl.stack.daemon import down
 from etl.stack.processes import marked, wait_until
 from etl.stack.state import state
+from tests.support.command_line import command_line
 
 pytestmark = pytest.mark.stack
 
@@ -138,7 +139,7 @@ def test_a_file_put_into_landing_by_hand_is_loaded_once_though_the_driver_is_kil
     assert wait_until(lambda: any(pins.glob("*.json")), 120), (
         "a run starts and holds its master rows until it has decided"
     )
-    (driver,) = (one for one in marked(up.var) if one.cmdline()[1:] == ["-m", "etl.spark.runner"])
+    (driver,) = (one for one in marked(up.var) if command_line(one)[1:] == ["-m", "etl.spark.runner"])
     for process in (driver, *driver.children(recursive=True)):
         process.kill()
     assert wait_until(lambda: totals(up).get("lines") == 5, 240, every_s=0.5), "the run is tried again"

@@ -13,6 +13,7 @@ import pytest
 from pyspark import cloudpickle
 
 from etl.adapters.postgres import SecretDsn, secret
+from tests.support.command_line import command_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,6 @@ def test_workers_open_what_is_sealed_on_the_way(spark: SparkSession) -> None:
     assert b"s3cr3t" not in cloudpickle.dumps(work)
     (row,) = spark.range(1).mapInArrow(work, "dsn string").collect()
     assert row.dsn == DSN
-    lines = " ".join(" ".join(one.cmdline()) for one in psutil.Process().children(recursive=True))
+    lines = " ".join(" ".join(command_line(one)) for one in psutil.Process().children(recursive=True))
     assert "s3cr3t" not in lines
     assert os.environ[secret.KEY] not in lines

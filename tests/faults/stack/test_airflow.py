@@ -19,6 +19,7 @@ from etl.stack.credentials import credentials
 from etl.stack.daemon import down, up_detached
 from etl.stack.processes import gone, locked, marked, wait_until
 from etl.stack.state import State
+from tests.support.command_line import command_line
 
 pytestmark = pytest.mark.stack
 
@@ -63,7 +64,7 @@ def test_it_listens_on_this_machine_only(settings: Settings, family: list[psutil
 
 def test_no_secret_is_on_a_command_line_or_open_to_others(settings: Settings, family: list[psutil.Process]) -> None:
     ours = credentials(settings)
-    lines = " ".join(" ".join(process.cmdline()) for process in family)
+    lines = " ".join(" ".join(command_line(process)) for process in family)
     for secret in (ours.airflow_password, ours.fernet_key, ours.jwt_secret, ours.api_secret_key):
         assert secret not in lines
         assert secret not in (settings.var / "logs" / "api-server.log").read_text()
