@@ -71,7 +71,7 @@ class Ours:
         if due is not None:
             began = time.perf_counter()
             with self._pinned.open() as reader:
-                self._keeper(tactic).learn(due, reader)
+                self._keeper(tactic).learn(due, reader, account.paid(time.perf_counter, began, lambda: True))
             account.spend(time.perf_counter, began)
 
     def hit_ratio(self, tactic: str) -> float:

@@ -2,13 +2,13 @@
 
     pinned ─▶ plan ─▶ enrich (workers) ─▶ notes ─▶ learn_later ─▶ the next batch starts warmer
 
-Learning runs beside the audit and the publishing of its batch; the next batch waits for it before it plans.
+Learning runs beside the audit and the publishing of its batch, and ends when the next batch plans (ADR 25).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -43,7 +43,7 @@ class Engine:
 
     def plan(self, pinned: Sequence[PinnedMaster], control: Control, tasks: int, progress: Progress) -> EnrichPlan:
         """What workers need, front stages made good for these versions."""
-        wrong = process_state().finish_learning(self.pipeline)
+        wrong = process_state().finish_learning(self.pipeline, hurry=True)
         if wrong is not None:  # it would only have made this batch quicker
             progress(f"the front stages of {self.pipeline} have not learned from the last batch: {wrong}")
         own = self.settings
@@ -57,7 +57,13 @@ class Engine:
             None if control.first is None else max(1, control.first // tasks),
         )
 
-    def learn(self, pinned: Sequence[PinnedMaster], notes: Notes, batch_s: float) -> dict[str, FrontStageStats]:
+    def learn(
+        self,
+        pinned: Sequence[PinnedMaster],
+        notes: Notes,
+        batch_s: float,
+        going_on: Callable[[], bool] = lambda: True,
+    ) -> dict[str, FrontStageStats]:
         """Let front stages learn from what the tasks of a batch wanted, as far as its time pays for that."""
         stats = {}
         for one in pinned:
@@ -68,16 +74,17 @@ class Engine:
             if due is not None:
                 began = time.perf_counter()
                 with one.open() as reader:
-                    stats[one.master.name] = self._keeper(one, len(pinned)).learn(due, reader)
+                    paid = account.paid(time.perf_counter, began, going_on)
+                    stats[one.master.name] = self._keeper(one, len(pinned)).learn(due, reader, paid)
                 account.spend(time.perf_counter, began)
         return stats
 
     def learn_later(self, pinned: Sequence[PinnedMaster], notes: Notes, batch_s: float, pins: ExitStack) -> None:
         """The same beside the rest of the batch; the pins are given up when it is done."""
 
-        def work() -> None:
+        def work(going_on: Callable[[], bool]) -> None:
             with pins:
-                self.learn(pinned, notes, batch_s)
+                self.learn(pinned, notes, batch_s, going_on)
 
         process_state().learn(self.pipeline, work)
 

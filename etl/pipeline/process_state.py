@@ -24,6 +24,14 @@ def _one_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="learn")
 
 
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """A round of learning beside a batch, and the word that somebody waits for it."""
+
+    done: Future[None]
+    awaited: threading.Event
+
+
 @dataclass(slots=True)
 class ProcessState:
     """One per process."""
@@ -35,7 +43,7 @@ class ProcessState:
     _logs: dict[tuple[Path, str], DeltaLog] = field(default_factory=dict)
     _appenders: dict[tuple[Path, str], DeltaAppender] = field(default_factory=dict)
     _claims: dict[Path, tuple[tuple[ClaimRun, ...], ClaimIndex]] = field(default_factory=dict)
-    _learning: dict[str, Future[None]] = field(default_factory=dict)
+    _learning: dict[str, Learning] = field(default_factory=dict)
     _pool: ThreadPoolExecutor = field(default_factory=_one_thread)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -56,14 +64,23 @@ class ProcessState:
             known = self._claims[folder] = (runs, ClaimIndex(folder, runs, None if known is None else known[1]))
         return known[1]
 
-    def learn(self, pipeline: str, work: Callable[[], None]) -> None:
-        """Let front stages learn beside the batch, not inside it."""
-        self._learning[pipeline] = self._pool.submit(work)
+    def learn(self, pipeline: str, work: Callable[[Callable[[], bool]], None]) -> None:
+        """Let front stages learn beside the batch, not inside it. The work is told how to ask whether it may go on."""
+        awaited = threading.Event()
+        self._learning[pipeline] = Learning(self._pool.submit(work, lambda: not awaited.is_set()), awaited)
 
-    def finish_learning(self, pipeline: str) -> BaseException | None:
-        """Wait until the batch before has been learned from; gives what went wrong there."""
+    def finish_learning(self, pipeline: str, *, hurry: bool = False) -> BaseException | None:
+        """Wait until the batch before has been learned from, in a hurry from no more than was read by now.
+
+        Gives what went wrong there.
+        """
         pending = self._learning.pop(pipeline, None)
-        return None if pending is None else pending.exception()
+        if pending is None:
+            return None
+        if hurry:  # one thread learns for all pipelines: whoever is before this one is awaited, too
+            for one in (pending, *list(self._learning.values())):
+                one.awaited.set()
+        return pending.done.exception()
 
 
 _STATE = ProcessState()

@@ -6,11 +6,14 @@
 
 Whatever is in doubt is thrown away or read again: a damaged file, rows of a version whose changes cannot be told. The
 frequencies survive a new version of the master, because the stream has not changed with it.
+
+Reading rows takes as long as the caller allows, the most wanted first; the others are read in a later round (ADR 25).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,15 +22,18 @@ import pyarrow as pa
 
 from etl.columnar.keys import I64, encode, match_rows, to_contiguous
 from etl.enrich.build import LOOKUP_FRONT_SHARE
-from etl.enrich.front_stage.frequencies import KeyFrequencies
+from etl.enrich.front_stage.frequencies import KeyFrequencies, total
 from etl.enrich.front_stage.shared import HotRows
 from etl.enrich.front_stage.stage import FrontStage, FrontStageConfig
 from etl.enrich.ports import MasterReader
 from etl.enrich.spec import JoinSpec
 from etl.masters.front_stage import file as front_stage_file
 from etl.masters.front_stage.file import FrontStageDamaged, Provenance
+from etl.masters.front_stage.lookups import PacedLookup
 
 _WORTH_WRITING = 0.002  # of the rows: with fewer new ones the file of the last batch does as well
+FOLLOW_S = 0.25
+"""How long a batch that finds a new version of a master waits for the rows that changed."""
 
 
 def divided(budget_bytes: int, masters: int, join: JoinSpec) -> tuple[int, int]:
@@ -61,6 +67,8 @@ class FrontStageKeeper:
         self._file: os.stat_result | None = None  # as it was left
         self._unwritten = 0
         self._reread = 0  # rows of other versions, since `learn` last told
+        self._lookup = PacedLookup()
+        self._left: KeyFrequencies | None = None  # wanted, and not read yet
 
     @property
     def nbytes(self) -> int:
@@ -81,15 +89,19 @@ class FrontStageKeeper:
         self._write()
         return self.path if len(self._front) else None
 
-    def learn(self, learned: KeyFrequencies, reader: MasterReader) -> FrontStageStats:
+    def learn(
+        self, learned: KeyFrequencies, reader: MasterReader, going_on: Callable[[], bool] = lambda: True
+    ) -> FrontStageStats:
         """Let the policy look at what the workers saw, and write the rows for the next batch."""
+        if self._left is not None:
+            learned, self._left = total([self._left, learned]), None
         keys = encode(learned.keys)
         inside = self._front.recall(keys, learned.counts, learned.tuples)
-        missing = np.flatnonzero(~inside)
         before = replace(self._front.counts)
+        missing = np.flatnonzero(~inside)
         if len(missing):
-            rows = reader.lookup(learned.keys.take(pa.array(missing)))
-            self._admit(rows, learned.keys.take(pa.array(missing)), learned.counts[missing])
+            order = missing[np.argsort(-learned.counts[missing], kind="stable")]
+            self._read(reader, learned.keys.take(pa.array(order)), learned.counts[order], going_on)
         admitted = self._front.counts.admissions - before.admissions
         evicted = self._front.counts.evictions - before.evictions
         self._unwritten += admitted
@@ -99,10 +111,16 @@ class FrontStageKeeper:
         reread, self._reread = self._reread, 0
         return FrontStageStats(len(self._front), self._front.nbytes, admitted, evicted, reread)
 
-    def _admit(self, rows: pa.Table, keys: pa.Array, counts: I64) -> None:
-        place = match_rows(encode(keys), encode(rows.column(0)))
+    def _read(self, reader: MasterReader, keys: pa.Array, counts: I64, going_on: Callable[[], bool]) -> int:
+        """Offer the rows of these keys to the policy, as many as there is time for; gives how many that were."""
+        rows, done = self._lookup.rows(reader, keys, going_on)
+        if done < len(keys):
+            later = KeyFrequencies(keys.slice(done), counts[done:])
+            self._left = later if self._left is None else total([self._left, later])
+        place = match_rows(encode(keys.slice(0, done)), encode(rows.column(0)))
         assert (place >= 0).all(), "a lookup gives rows of the keys it was asked for"
-        self._front.learn(rows, counts[place])
+        self._front.learn(rows, counts[:done][place])
+        return done
 
     def _recover(self) -> None:
         """What an earlier process left; nothing, when that cannot be trusted."""
@@ -122,7 +140,7 @@ class FrontStageKeeper:
         rows, frequency = saved
         keys = to_contiguous(rows.column(0))
         if keys.type != schema.types[0]:  # keys of another type are other keys
-            self._front = FrontStage(self.config)
+            self._front, self._left = FrontStage(self.config), None
             return
         alike = rows.schema.names == schema.names and rows.schema.types == schema.types
         tracking = reader.change_tracking
@@ -133,9 +151,9 @@ class FrontStageKeeper:
         else:
             changed, counts = keys.filter(pa.array(touched)), frequency[touched]
             self._front.invalidate(encode(changed))
-        self._reread += len(changed)
         if len(changed):
-            self._admit(reader.lookup(changed), changed, counts)
+            until = self._lookup.clock() + FOLLOW_S
+            self._reread += self._read(reader, changed, counts, lambda: self._lookup.clock() < until)
 
     def _write(self) -> None:
         if self._belongs is None or (self._belongs == self._written and self._in_place()):

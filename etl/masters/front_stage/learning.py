@@ -3,7 +3,7 @@
     batch ── frequencies ──▶ gathered ──┐
     batch ── its seconds ── a tenth ──▶ balance ── covers what learning cost last ──▶ learn from all that was gathered
 
-What is gathered is bounded in keys, so a round costs about the same however many batches it sums up. A new front stage
+What is gathered is bounded in keys, and a round reads rows only as long as the balance covers it. A new front stage
 starts with credit: its first rounds are worth most (ADR 25).
 """
 
@@ -41,6 +41,10 @@ class LearningAccount:
             return None
         due, self._gathered = total(self._gathered), []
         return due
+
+    def paid(self, clock: Callable[[], float], began: float, going_on: Callable[[], bool]) -> Callable[[], bool]:
+        """Whether a round that began at `began` may go on: nobody waits for it, and the balance covers it."""
+        return lambda: going_on() and clock() - began < self.balance_s
 
     def spend(self, clock: Callable[[], float], began: float) -> None:
         """A round that began at `began` is over."""

@@ -61,3 +61,13 @@ def test_learning_takes_its_share_and_the_credit_at_most_one_round_more_and_forg
     assert account.spent_s <= CREDIT_S + earned + longest + 1e-6
     waiting = sum(part.tuples for part in account._gathered)
     assert learned + waiting == len(batches)
+
+
+def test_a_round_goes_on_until_the_balance_is_used_up_or_somebody_waits_for_it() -> None:
+    account, now, awaited = LearningAccount(), 10.0, False
+    paid = account.paid(lambda: now, 10.0, lambda: not awaited)
+    assert paid()
+    now = 10.0 + CREDIT_S
+    assert not paid()
+    now, awaited = 10.0, True
+    assert not paid()

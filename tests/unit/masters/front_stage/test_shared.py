@@ -17,6 +17,7 @@ from etl.enrich.front_stage.frequencies import FrequencyCollector, KeyFrequencie
 from etl.enrich.front_stage.shared import HotRows, SharedFrontStage
 from etl.enrich.front_stage.stage import FrontStageConfig
 from etl.masters.front_stage import file as front_stage_file
+from etl.masters.front_stage import keeper as keeper_module
 from etl.masters.front_stage.file import FrontStageDamaged, Provenance
 from etl.masters.front_stage.keeper import FrontStageKeeper
 from etl.masters.masters import pinned_pages
@@ -300,6 +301,38 @@ def test_the_keeper_tells_who_came_and_went_and_what_was_stale(tmp_path: Path) -
         kept = keeper.learn(learned((5, 1), (8, 2)), view)
     assert (kept.rows, kept.admitted, kept.evicted, kept.reread) == (4, 1, 0, 1)
     assert kept.bytes == keeper.nbytes
+
+
+def test_a_round_that_is_broken_off_reads_the_most_wanted_and_the_next_round_reads_the_others(tmp_path: Path) -> None:
+    store = PageStore(tmp_path / "master")
+    publish(store, table(range(1_000)))
+    keeper = FrontStageKeeper(tmp_path / "hot", CONFIG)
+    ready(keeper, store)
+    wanted = learned(*((key, 1 + key) for key in range(200)))
+    with store.open() as view:
+        assert keeper.learn(wanted, view, lambda: False).admitted == 64
+        assert sorted(names(ready(keeper, store) or pytest.fail("nothing kept"))) == list(range(136, 200))
+        assert keeper.learn(learned((900, 5)), view).admitted == 137
+    assert sorted(names(ready(keeper, store) or pytest.fail("nothing kept"))) == [*range(200), 900]
+
+
+def test_a_new_version_is_not_waited_for_longer_than_it_may_take_and_its_rows_come_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PageStore(tmp_path / "master")
+    publish(store, table(range(1_000)))
+    keeper = FrontStageKeeper(tmp_path / "hot", CONFIG)
+    ready(keeper, store)
+    with store.open() as view:
+        keeper.learn(learned(*((key, 1 + key) for key in range(200))), view)
+    refresh(store, table(range(200), "renamed"), at=1)
+    monkeypatch.setattr(keeper_module, "FOLLOW_S", 0.0)
+    keeper = FrontStageKeeper(tmp_path / "hot", CONFIG)  # one that knows nothing of the store's pace
+    assert len(names(ready(keeper, store) or pytest.fail("nothing kept"))) == 64
+    with store.open() as view:
+        keeper.learn(learned((900, 5)), view)
+    found = names(ready(keeper, store) or pytest.fail("nothing kept"))
+    assert found == {**{key: f"renamed {key}" for key in range(200)}, 900: "customer 900"}
 
 
 def test_the_keeper_stays_within_its_bytes(tmp_path: Path) -> None:
