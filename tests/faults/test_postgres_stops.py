@@ -6,7 +6,7 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -49,7 +49,8 @@ class Server:
         pid = int((self.settings.var / "postgres" / "postmaster.pid").read_text().split("\n")[0])
         family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
         for process in family:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # without the first one the others end by themselves
+                process.kill()
         wait_until(lambda: all(map(gone, family)), 60)
 
     def execute(self, command: str) -> None:
