@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,8 @@ def kill_workers() -> int:
     """Kill what there is now; gives how many."""
     found = workers()
     for process in found:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     return len(found)
 
 

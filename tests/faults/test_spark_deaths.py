@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def drive(order: dict[str, Any]) -> None:
     def reached(name: str) -> None:
         if name == order["point"]:
             for process in _victims(order["victim"]):
-                process.kill()
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
 
     with spark_session(site.settings) as spark:
         site = replace(site, steps=replace(site.steps, executor=SparkExecutor(spark), checkpoint=reached))
