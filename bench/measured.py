@@ -7,7 +7,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,22 @@ def median(seconds: Sequence[float]) -> float:
     return round(statistics.median(seconds), 6)
 
 
-def target(what: str, got: float, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    """Something asked for, and whether what was measured is that."""
-    met = (least is None or got >= least) and (most is None or got <= most)
-    return {"what": what, "got": got, "least": least, "most": most, "met": met}
+def aim(name: str, measured: float | None, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
+    """Something asked for, and whether what was measured is that. `wanted` is for people; `met` is the verdict."""
+    met = measured is not None and (least is None or measured >= least) and (most is None or measured <= most)
+    wanted = f"≥ {least:g}" if least is not None else f"≤ {most:g}"
+    return {"name": name, "wanted": wanted, "measured": measured, "met": met}
+
+
+def aim_line(one: Mapping[str, Any]) -> str:
+    """An aim on a line of a terminal."""
+    got = "not measured" if one["measured"] is None else f"{one['measured']:g}"
+    return f"{'met   ' if one['met'] else 'MISSED'} {one['name']}: {got} (wanted {one['wanted']})"
+
+
+def exit_code(result: Mapping[str, Any]) -> int:
+    """1 where an aim is missed or something was not measured."""
+    return int(bool(result.get("not_measured")) or not all(one["met"] for one in result["aims"]))
 
 
 def machine() -> dict[str, Any]:

@@ -117,14 +117,14 @@ def _cold_table(cells: Iterable[Result]) -> str:
 def pages(result: Result) -> str:
     """What publishing, reading and refreshing master pages cost."""
     rows = []
-    for step in result.get("results", []):
+    for step in result.get("rows", []):
         other = {k: v for k, v in step.items() if k not in ("what", "seconds", "peak_rss_mib")}
         more = "; ".join(f"{name}: {_plain(value)}" for name, value in other.items())
         rows.append((step["what"], step["seconds"], step["peak_rss_mib"], more))
-    size = f"{result['rows']:,} rows, {result['key']} keys.\n\n" if "rows" in result else ""
+    size = f"{result['rows_in_master']:,} rows, {result['key']} keys.\n\n" if "rows_in_master" in result else ""
     shown = table(("step", "seconds", "peak MiB, mapped pages included", "more"), rows)
-    aims = table(("target", "wanted", "measured", ""), page_peers.targets(result))
-    return f"{size}{shown}\n\nWhat was aimed at:\n\n{aims}" if result.get("targets") else size + shown
+    aims = table(("aim", "wanted", "measured", ""), page_peers.aims(result))
+    return f"{size}{shown}\n\nWhat was aimed at:\n\n{aims}" if result.get("aims") else size + shown
 
 
 def _plain(value: object) -> str:

@@ -41,7 +41,7 @@ def render(result: Result, table: Table) -> str:
             "Memory held, MiB:", table(head, lines(memory)),
             between(known),
             *([transport(result["transport"], known)] if result.get("transport") else []),
-            "What was aimed at:", table(("target", "wanted", "measured", ""), targets(result)),
+            "What was aimed at:", table(("aim", "wanted", "measured", ""), aims(result)),
             *([short] if (short := shortfall(result, known)) else []),
         ]
     )  # fmt: skip
@@ -87,7 +87,7 @@ def shortfall(result: Result, known: Mapping[tuple[str, int, float], dict[str, A
     """Why aims of large batches are missed, when they are: where the time goes."""
     cell = (LARGE, 1.0)
     moved = {(row["contender"], row["batch"], row["zipf"]): row["seconds"] for row in result.get("transport", [])}
-    missed = any(not one["met"] for one in result.get("targets", []))
+    missed = any(not one["met"] for one in result.get("aims", []))
     if not missed or ("transport", *cell) not in moved or ("auto", *cell) not in known:
         return ""
     own, wide = known["auto", *cell]["seconds"], moved["transport", *cell]
@@ -99,14 +99,14 @@ def shortfall(result: Result, known: Mapping[tuple[str, int, float], dict[str, A
     )
 
 
-def targets(result: Result) -> list[tuple[str, str, str, str]]:
+def aims(result: Result) -> list[tuple[str, str, str, str]]:
     """Every aim with what was measured for it, as the run itself judged it."""
     return [
         (
-            one["what"],
-            f"≥ {one['least']:g}" if one["least"] is not None else f"≤ {one['most']:g}",
-            f"{one['got']:.3g}",
+            one["name"],
+            one["wanted"],
+            "not measured" if one["measured"] is None else f"{one['measured']:.3g}",
             "met" if one["met"] else "**not met**",
         )
-        for one in result.get("targets", [])
+        for one in result.get("aims", [])
     ]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench import pages_postgres
-from bench.measured import RESULTS, keep, machine, progress, target
+from bench.measured import RESULTS, aim, keep, machine, progress
 from etl import settings as configuration
 from etl.errors import FrontstageError
 from etl.masters.pages.compact import compact
@@ -205,11 +205,11 @@ def run(case: Case, steps: Sequence[str], settings: Settings) -> list[Figures]:
     return results
 
 
-def targets(results: list[Figures]) -> list[dict[str, Any]]:
+def aims(results: list[Figures]) -> list[dict[str, Any]]:
     """What publishing may take."""
     published = [figures for figures in results if figures["what"].startswith("publish, ")]
-    seconds = [target(f"{figures['what']}: seconds", figures["seconds"], most=MOST_SECONDS) for figures in published]
-    memory = [target(f"{figures['what']}: MiB", figures["peak_rss_mib"], most=MOST_MIB) for figures in published]
+    seconds = [aim(f"{figures['what']}: seconds", figures["seconds"], most=MOST_SECONDS) for figures in published]
+    memory = [aim(f"{figures['what']}: MiB", figures["peak_rss_mib"], most=MOST_MIB) for figures in published]
     return [*seconds, *memory]
 
 
@@ -227,8 +227,13 @@ def main() -> None:
             results = run(case, chosen.steps, configuration.load())
         except FrontstageError as error:
             sys.exit(f"bench.pages: {error}")
-    aims = targets(results) if chosen.rows == 10_000_000 else []
-    result = {"machine": machine(), "rows": chosen.rows, "key": chosen.key, "results": results, "targets": aims}
+    result = {
+        "machine": machine(),
+        "rows_in_master": chosen.rows,
+        "key": chosen.key,
+        "rows": results,
+        "aims": aims(results) if chosen.rows == 10_000_000 else [],
+    }
     progress(f"kept in {keep(result, chosen.output).name}")
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 from deltalake import DeltaTable
 
-from bench.measured import RESULTS, keep, machine, progress, target
+from bench.measured import RESULTS, aim, aim_line, exit_code, keep, machine, progress
 from etl.adapters import ledger, postgres
 from etl.samples import generate_master
 from etl.samples.config import OrderConfig
@@ -147,18 +147,18 @@ def peaks(samples: Sequence[Mapping[str, float]], name: str) -> tuple[float, flo
 
 def _listing(samples: Sequence[Mapping[str, float]], name: str) -> dict[str, Any]:
     before, after = peaks(samples, name)
-    return target(f"{name}: most in the last quarter", after, most=round(MOST_GROWTH * before + FEW_FILES))
+    return aim(f"{name}: most in the last quarter", after, most=round(MOST_GROWTH * before + FEW_FILES))
 
 
 def aims(samples: Sequence[Mapping[str, float]], backlog: int, fresh: Mapping[str, float]) -> list[dict[str, Any]]:
     names = sorted({name for one in samples for name in one if name.startswith(("memory_mb", "open_files"))})
-    flat = [target(f"{name}: last quarter / second quarter", growth(samples, name), most=MOST_GROWTH) for name in names]
+    flat = [aim(f"{name}: last quarter / second quarter", growth(samples, name), most=MOST_GROWTH) for name in names]
     return [
         *flat,
         *(_listing(samples, name) for name in LISTED),
-        target("runs of claims at most", max((one["claim_runs"] for one in samples), default=0.0), most=40),
-        target("backlog at the end", backlog, most=0),
-        target("freshness p95, s", fresh["p95"], most=60),
+        aim("runs of claims at most", max((one["claim_runs"] for one in samples), default=0.0), most=40),
+        aim("backlog at the end", backlog, most=0),
+        aim("freshness p95, s", fresh["p95"], most=60),
     ]
 
 
@@ -183,10 +183,10 @@ def main(arguments: Sequence[str]) -> int:
         with Stack(settings, ["postgres", "spark"], on_postgres=_seed, progress=progress) as stack:
             result = soak(Soak(settings, stack.postgres_dsn, psutil.Process().pid, given.rate), given.minutes)
     path = keep(result, RESULTS / "soak.json")
-    for aim in result["aims"]:
-        progress(f"{'met' if aim['met'] else 'MISSED'}  {aim['what']}: {aim['got']}")
-    progress(f"{path}")
-    return int(not all(aim["met"] for aim in result["aims"]))
+    for one in result["aims"]:
+        progress(aim_line(one))
+    progress(f"kept in {path.name}")
+    return exit_code(result)
 
 
 def soak(one: Soak, minutes: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from bench.measured import QUICK, RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, exit_code, keep, machine, progress
 from bench.overload import plots
 from bench.overload.cell import POLICIES, Cell, Policy, measure
 from bench.overload.results import NOTES, aims, table
@@ -134,7 +134,7 @@ def main() -> int:
     plots.draw(result, chosen.output.parent)
     spent = run.minutes - run.left_s() / 60
     progress(f"kept in {keep(result, chosen.output).name} after {spent:.1f} minutes")
-    return 1 if result["not_measured"] else 0
+    return exit_code(result)
 
 
 if __name__ == "__main__":

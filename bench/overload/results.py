@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bench.measured import aim, aim_line
 from bench.overload.cell import slope
-from bench.pipeline.results import aim, quotient
+from bench.pipeline.results import quotient
 
 Row = dict[str, Any]
 PAPERS_RATIO = 3.1
@@ -105,7 +106,5 @@ def table(result: dict[str, Any]) -> str:
     """The result for people."""
     lines = ["".join(f"{one:>19}" for one in HEAD)]
     lines += ["".join(f"{one:>19}" for one in row) for row in cells(result["rows"])]
-    for one in result["aims"]:
-        got = "not measured" if one["measured"] is None else f"{one['measured']:g}"
-        lines.append(f"{'met   ' if one['met'] else 'MISSED'} {one['name']}: {got} (wanted {one['wanted']})")
+    lines += map(aim_line, result["aims"])
     return "\n".join([*lines, *(f"NOT MEASURED {what}: {why}" for what, why in result["not_measured"].items())])

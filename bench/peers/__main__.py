@@ -19,7 +19,7 @@ from bench.peers import phases
 from bench.peers.jars import jdbc_jar
 from bench.peers.measure import Row
 from bench.peers.plan import CONTENDERS, OURS, PEERS, Jdbc, Plan
-from bench.peers.results import grown, ratios, table, targets
+from bench.peers.results import aims, grown, ratios, table
 from bench.peers.spark_peers import HEAP
 from etl import settings as configuration
 from etl.errors import FrontstageError
@@ -139,7 +139,7 @@ def result_of(plan: Plan, rows: list[Row], larger: list[Row]) -> dict[str, Any]:
         "growth": larger,
     }
     result["ratios"], result["growth_ratios"] = ratios(result["rows"]), grown(larger)
-    return {**result, "targets": targets(result)}
+    return {**result, "aims": aims(result)}
 
 
 def _free_port() -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.measured import target
+from bench.measured import aim, aim_line
 from bench.peers.measure import Row
 from bench.peers.plan import MEMORY_SHARE
 
@@ -53,30 +53,28 @@ def grown(growth: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
+def aims(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Each thing asked for with what was measured. Cells that were not measured are left out."""
     found = []
     over = {(cell["batch"], cell["zipf"]): cell["over_auto"] for cell in result["ratios"]}
     for (peer, batch), wanted in AHEAD.items():
         if peer in over.get((batch, 1.0), {}):
-            found.append(target(f"{peer} / auto, {batch:,} orders, Zipf 1", over[batch, 1.0][peer], least=wanted))
+            found.append(aim(f"{peer} / auto, {batch:,} orders, Zipf 1", over[batch, 1.0][peer], least=wanted))
         if peer in over.get((batch, 0.0), {}):
-            found.append(target(f"{peer} / auto, {batch:,} orders, Zipf 0", over[batch, 0.0][peer], least=1.0))
+            found.append(aim(f"{peer} / auto, {batch:,} orders, Zipf 0", over[batch, 0.0][peer], least=1.0))
     if "identity" in over.get((LARGE, 1.0), {}):
-        found.append(target(f"identity / auto, {LARGE:,} orders, Zipf 1", over[LARGE, 1.0]["identity"], least=OF_LIMIT))
+        found.append(aim(f"identity / auto, {LARGE:,} orders, Zipf 1", over[LARGE, 1.0]["identity"], least=OF_LIMIT))
     for cell in grown(result["growth"]):
-        found.append(
-            target(f"growth of R, {cell['batch']:,} orders, Zipf {cell['zipf']:g}", cell["ratio"], most=GROWTH)
-        )
+        found.append(aim(f"growth of R, {cell['batch']:,} orders, Zipf {cell['zipf']:g}", cell["ratio"], most=GROWTH))
     held = [row["memory_bytes"] for row in result["rows"] if row["contender"] == "auto"]
     if held:
         share = max(held) / result["bytes_of_master"]
-        found.append(target("memory of auto / R", round(share, 4), most=MEMORY_SHARE))
+        found.append(aim("memory of auto / R", round(share, 4), most=MEMORY_SHARE))
     return found
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result for people: seconds by contender and cell, then the targets."""
+    """The result for people: seconds by contender and cell, then the aims."""
     cells = list(dict.fromkeys((row["batch"], row["zipf"]) for row in result["rows"]))
     seconds = {(row["contender"], row["batch"], row["zipf"]): row["seconds"] for row in result["rows"]}
     names = list(dict.fromkeys(row["contender"] for row in result["rows"]))
@@ -84,7 +82,4 @@ def table(result: dict[str, Any]) -> str:
     for name in names:
         known = [seconds.get((name, *cell)) for cell in cells]
         lines.append(f"{name:<14}" + "".join(" " * 12 if took is None else f"{took:>10.3f} s" for took in known))
-    for one in result["targets"]:
-        bound = f"at least {one['least']:g}" if one["least"] is not None else f"at most {one['most']:g}"
-        lines.append(f"{'met  ' if one['met'] else 'MISSED'} {one['what']}: {one['got']:g} ({bound})")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(aim_line, result["aims"])])

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyspark
 
-from bench.measured import RESULTS, keep, machine, progress
+from bench.measured import RESULTS, exit_code, keep, machine, progress
 from bench.peers.jars import jdbc_jar
 from bench.pipeline import before_tree, plots, through_airflow
 from bench.pipeline.orders import Orders
@@ -235,7 +235,7 @@ def main() -> int:
     print(table(result))
     plots.draw(result, chosen.output.parent)
     progress(f"kept in {keep(result, chosen.output).name} after {run.minutes - run.left_s() / 60:.1f} minutes")
-    return 1 if result["not_measured"] else 0
+    return exit_code(result)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from bench.measured import aim, aim_line
 from bench.pipeline.plan import MASTERS, UNCHECKED
 
 Row = dict[str, Any]
@@ -80,13 +81,6 @@ def aims(result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def aim(name: str, measured: float | None, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    """`wanted` is a sentence for people; `met` is the verdict."""
-    met = measured is not None and (least is None or measured >= least) and (most is None or measured <= most)
-    wanted = f"≥ {least:g}" if least is not None else f"≤ {most:g}"
-    return {"name": name, "wanted": wanted, "measured": measured, "met": met}
-
-
 def growth(history: Sequence[Row]) -> float | None:
     """Batch 200 over batch 10 of one warehouse."""
     took = {row["number"]: float(row["seconds"]) for row in history}
@@ -118,7 +112,5 @@ def table(result: Result) -> str:
             f"{row['contender']:<22}{row['masters']:>10,}{row['batch']:>9,}{row['seconds']:>10.2f}"
             f"{row['spark_jobs']:>6}{row['spark_stages']:>7}{row['log_entries']:>5}{size:>8.1f}"
         )
-    for one in result["aims"]:
-        got = "not measured" if one["measured"] is None else f"{one['measured']:g}"
-        lines.append(f"{'met   ' if one['met'] else 'MISSED'} {one['name']}: {got} (wanted {one['wanted']})")
+    lines += map(aim_line, result["aims"])
     return "\n".join([*lines, *(f"NOT MEASURED {what}: {why}" for what, why in result["not_measured"].items())])

@@ -15,7 +15,7 @@ from bench.figures.measure import Measured, cost_units
 from bench.figures.result import Draft, Figure
 from bench.figures.runs import Setting, steady
 from bench.figures.workload import FirstPages, Masters, Stream, drifting, probabilities, zipf
-from bench.measured import target
+from bench.measured import aim
 from etl.enrich.step import Cost, Metrics
 
 pytestmark = pytest.mark.slow
@@ -166,10 +166,10 @@ PEERS = {
         {"contender": name, "batch": 50_000, "zipf": 1.0, "seconds": seconds, "rows_per_s": 1, "memory_bytes": 2**20}
         for name, seconds in (("auto", 0.1), ("spark-jdbc", 4.0), ("spark-delta", 1.0), ("identity", 0.08))
     ],
-    "targets": [
-        target("spark-jdbc / auto, 50,000 orders, Zipf 1", 40.0, least=30.0),
-        target("spark-delta / auto, 50,000 orders, Zipf 1", 10.0, least=15.0),
-        target("growth of R, 50,000 orders, Zipf 1", 1.2, most=1.5),
+    "aims": [
+        aim("spark-jdbc / auto, 50,000 orders, Zipf 1", 40.0, least=30.0),
+        aim("spark-delta / auto, 50,000 orders, Zipf 1", 10.0, least=15.0),
+        aim("growth of R, 50,000 orders, Zipf 1", 1.2, most=1.5),
     ],
 }  # fmt: skip
 GRID = {
@@ -191,9 +191,9 @@ COLD = {
     ],
 }  # fmt: skip
 PAGES = {
-    "rows": 10, "key": "int",
-    "results": [{"what": "scan, sorted", "seconds": 1.5, "peak_rss_mib": 90, "mib": 3}],
-    "targets": [target("publish, from Postgres: seconds", 61.0, most=60.0)],
+    "rows_in_master": 10, "key": "int",
+    "rows": [{"what": "scan, sorted", "seconds": 1.5, "peak_rss_mib": 90, "mib": 3}],
+    "aims": [aim("publish, from Postgres: seconds", 61.0, most=60.0)],
 }  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def test_the_page_tells_what_moving_rows_costs_and_where_the_time_goes(tmp_path:
     result = {
         "rows": [{"contender": name, "seconds": seconds, **cell} for name, seconds in took.items()],
         "transport": [{"contender": name, "seconds": seconds, **cell} for name, seconds in moved.items()],
-        "targets": [target("spark-cached / auto", 9.0, least=10.0)],
+        "aims": [aim("spark-cached / auto", 9.0, least=10.0)],
     }
     (tmp_path / "peers.json").write_text(json.dumps(result))
     text = page.render(tmp_path)

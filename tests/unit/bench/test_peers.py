@@ -19,7 +19,7 @@ from bench.data import KEY, DataSet, Draw, customers, row_bytes
 from bench.page_cache import PAGE, PageCache, bytes_read
 from bench.peers.__main__ import parsed, plan_of, result_of
 from bench.peers.plan import UnknownContender
-from bench.peers.results import grown, ratios, table, targets
+from bench.peers.results import aims, grown, ratios, table
 from etl import settings as configuration
 from etl.masters.pages.runs.writer import data_file
 from etl.settings import PROJECT
@@ -80,7 +80,7 @@ def test_the_expected_answer_is_the_orders_with_their_master_rows(data: DataSet)
     assert expected.select(rows.schema.names).equals(rows)
 
 
-# --- ratios and targets
+# --- ratios and aims
 
 
 def test_a_ratio_is_the_time_of_others_over_the_time_of_auto_in_the_same_cell() -> None:
@@ -98,10 +98,10 @@ def test_growth_compares_the_larger_master_with_the_smaller() -> None:
     assert grown(growth[:1]) == []
 
 
-def test_targets_say_what_was_met_and_what_was_missed() -> None:
+def test_aims_say_what_was_met_and_what_was_missed() -> None:
     rows = [row("auto", 1.0, memory=5), row("spark-jdbc", 25.0), row("spark-delta", 11.0), row("identity", 0.7)]
     result = {"rows": rows, "ratios": ratios(rows), "growth": [], "bytes_of_master": 100}
-    met = {target["what"]: target["met"] for target in targets(result)}
+    met = {one["name"]: one["met"] for one in aims(result)}
     assert met == {
         "spark-jdbc / auto, 1,000,000 orders, Zipf 1": True,
         "spark-delta / auto, 1,000,000 orders, Zipf 1": False,
@@ -223,7 +223,7 @@ def test_a_small_run_of_pages_publishes_and_refreshes_from_postgres(tmp_path: Pa
     assert len(refreshed["refresh_s"]) > 1
     assert case.store.manifest().rows == ROWS
     assert case.store.manifest().overlays
-    assert [one["what"] for one in pages.targets([published, refreshed])] == [
+    assert [one["name"] for one in pages.aims([published, refreshed])] == [
         "publish, from Postgres: seconds",
         "publish, from Postgres: MiB",
     ]

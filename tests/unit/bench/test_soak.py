@@ -18,7 +18,7 @@ def samples(**drawn: Callable[[int], float]) -> list[Sample]:
 
 
 def missed(found: list[Sample], backlog: int = 0) -> list[str]:
-    return [aim["what"].split(":")[0] for aim in aims(found, backlog, FRESH) if not aim["met"]]
+    return [aim["name"].split(":")[0] for aim in aims(found, backlog, FRESH) if not aim["met"]]
 
 
 def test_what_stays_is_met() -> None:
