@@ -1,7 +1,8 @@
 """Data Docs that open anywhere: styles and scripts lie beside the pages, and no page asks the network for anything.
 
     Great Expectations' page ──▶ offline, as it is stored ──▶ data_docs/…/page.html   href="../../static/offline/…"
-    data_docs_assets, data_docs_ours ──▶ place_assets ──▶ data_docs/static/offline/   once per version
+    data_docs_assets, data_docs_ours ──▶ place_assets ──▶ data_docs/static/offline/   once per version of all,
+    pictures and fonts of Great Expectations          ──▶ data_docs/static/           theirs and ours
 
 Great Expectations' templates take thirteen files from five content networks, and fill their tables by scripts inside
 the page. Pages are rewritten as they are stored: known styles come from the assets, every script and every handler is
@@ -19,6 +20,7 @@ import re
 import shutil
 from functools import cache
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 ASSETS = Path(__file__).with_name("data_docs_assets")
@@ -94,16 +96,25 @@ def place_assets(docs: Path) -> None:
     stamp = home / "version"
     if stamp.exists() and stamp.read_text() == _version():
         return
+    shutil.copytree(_theirs(), docs / "static", dirs_exist_ok=True)
     for folder in (ASSETS, OURS):
         shutil.copytree(folder, home, dirs_exist_ok=True)
     stamp.write_text(_version())
+
+
+def _theirs() -> Path:
+    """What Great Expectations' pages take from the folder `static` beside them: pictures, fonts, styles."""
+    found = find_spec("great_expectations")
+    origin = None if found is None else found.origin
+    assert origin is not None, "Great Expectations is installed"
+    return Path(origin).parent / "render" / "view" / "static"
 
 
 @cache
 def _version() -> str:
     """A sum over all assets: others take their place when it changes."""
     total = hashlib.sha256()
-    for folder in (ASSETS, OURS):
+    for folder in (ASSETS, OURS, _theirs()):
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             total.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     return total.hexdigest()

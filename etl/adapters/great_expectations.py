@@ -22,11 +22,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.adapters import audit_suite, data_docs
+from etl.adapters import audit_suite
+from etl.adapters.data_docs_pages import Pages
 from etl.contract.model import Pipeline
 
-_LISTED = 20
-"""Of the newest results, on the first page of Data Docs: it reads each of them again for every batch."""
 _MODULES = ("great_expectations", "great_expectations.checkpoint", "great_expectations.expectations")
 _LOADING = threading.Lock()
 
@@ -68,8 +67,9 @@ class Audit:
         audit_suite.mask(outcome.results, audit_suite.sensitive_columns(pipeline))
         verdict = {"success": bool(outcome.success), "expectations": [_plain(one) for one in outcome.results]}
         audit_suite.escape(outcome.results)
-        for key in context.validation_results_store.list_keys():
-            self._context().validation_results_store.set(key, outcome)
+        results = context.validation_results_store
+        for key in results.list_keys():
+            self._pages.store(key.to_tuple(), results.serialize(outcome))
         return verdict
 
     def build_docs(self, name: str, batch: int) -> None:
@@ -78,52 +78,18 @@ class Audit:
             warnings.simplefilter("ignore")
             load()
             self._prune(name)
-            context = self._context()
-            wanted = _run_name(name, batch)
-            keys = [key for key in context.validation_results_store.list_keys() if key.run_id.run_name == wanted]
-            if keys:
-                data_docs.place_assets(self.docs)
-                context.build_data_docs(resource_identifiers=keys)
+            self._pages.build(name, _run_name(name, batch))
 
-    def _context(self) -> Any:
-        import great_expectations as gx
-
-        return gx.get_context(project_config=self._config(), mode="ephemeral")
-
-    def _config(self) -> Any:
-        config = _in_memory()
-        config.stores[config.validation_results_store_name] = {
-            "class_name": "ValidationResultsStore",
-            "store_backend": _folder(self.results),
-        }
-        site = {
-            "class_name": "SiteBuilder",
-            "show_how_to_buttons": False,
-            "store_backend": {
-                **_folder(self.docs),
-                "class_name": "OfflinePages",
-                "module_name": "etl.adapters.data_docs_store",
-            },
-            "site_index_builder": {
-                "class_name": "DefaultSiteIndexBuilder",
-                "validation_results_limit": _LISTED,
-                "view": _view("IndexPage"),
-            },
-            "site_section_builders": {
-                "validations": {"view": _view("ResultPages")},
-                "expectations": "None",  # a suite is on its results' pages
-                "profiling": "None",
-            },
-        }
-        config.data_docs_sites = {"data_docs": site}
-        return config
+    @property
+    def _pages(self) -> Pages:
+        return Pages(self.results, self.docs)
 
     def folders(self, name: str) -> tuple[Path, Path]:
         """Where a suite's results and pages are, a folder for every batch."""
         return self.results / name, self.docs / "validations" / name
 
     def _prune(self, name: str) -> None:
-        """Forget the oldest runs of a suite: the index is built from all that are kept."""
+        """Forget the oldest runs of a suite."""
         for root in self.folders(name):
             batches = sorted((path for path in root.glob("*") if path.is_dir()), key=lambda p: p.stat().st_mtime)
             for old in batches[: max(0, len(batches) - self.keep)]:
@@ -147,15 +113,6 @@ def _in_memory() -> Any:
         analytics_enabled=False,
         progress_bars=ProgressBarsConfig(globally=False),
     )
-
-
-def _view(name: str) -> dict[str, str]:
-    return {"module_name": "etl.adapters.data_docs_view", "class_name": name}
-
-
-def _folder(path: Path) -> dict[str, str]:
-    path.mkdir(parents=True, exist_ok=True)
-    return {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(path)}
 
 
 def _plain(one: Any) -> dict[str, Any]:
