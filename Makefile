@@ -87,8 +87,7 @@ bench-figures: setup ## Regenerate the paper's figures, ours beside the paper's 
 
 .PHONY: bench-peers
 bench-peers: setup ## Compare with Spark over JDBC, Delta and cached, batched lookups, and the transport limit
-	@$(python) -m bench.peers $(ARGS)
-	@exec $(python) -m bench.page
+	@$(python) -m bench.peers $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
 
 .PHONY: bench-pipeline
 bench-pipeline: setup ## Compare whole micro-batches: ours, ours as it was, and a plain script (at most 25 minutes)
@@ -97,6 +96,10 @@ bench-pipeline: setup ## Compare whole micro-batches: ours, ours as it was, and 
 .PHONY: bench-overload
 bench-overload: setup ## Measure arrivals of 1 to 10 times what a master store sustains, by ways to shed (at most 15 minutes)
 	@$(python) -m bench.overload $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+
+.PHONY: bench-session
+bench-session: setup ## Measure what settings of the JVM and of Spark's planner cost a micro-batch (about ten minutes)
+	@$(python) -m bench.session $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
 
 .PHONY: bench-auto
 bench-auto: setup ## Compare auto with every single join: skew x batch size x store x warm or cold
@@ -110,8 +113,7 @@ bench-cold: setup ## Compare hot tuples in a front stage with hot pages in the p
 
 .PHONY: bench-pages
 bench-pages: setup ## Measure what publishing, refreshing and reading ten million master rows cost
-	@$(python) -m bench.pages $(ARGS)
-	@exec $(python) -m bench.page
+	@$(python) -m bench.pages $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
 
 .PHONY: bench-biclique
 bench-biclique: setup ## Regenerate the join-biclique's figures and compare with Spark's joins and DuckDB (at most 25 minutes)

@@ -14,6 +14,7 @@ from typing import Any
 RESULTS = Path(__file__).resolve().parent / "results"
 QUICK = Path(__file__).resolve().parents[1] / "var" / "bench" / "quick"
 """Where runs with less work put what they measured: it says that they run, not how fast."""
+AIM_HEAD = ("aim", "wanted", "measured", "")
 
 
 def progress(what: str) -> None:
@@ -37,6 +38,19 @@ def aim_line(one: Mapping[str, Any]) -> str:
     """An aim on a line of a terminal."""
     got = "not measured" if one["measured"] is None else f"{one['measured']:g}"
     return f"{'met   ' if one['met'] else 'MISSED'} {one['name']}: {got} (wanted {one['wanted']})"
+
+
+def aim_cells(result: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """All aims as lines of a table, below `AIM_HEAD`."""
+    return [
+        (
+            one["name"],
+            one["wanted"],
+            "not measured" if one["measured"] is None else f"{one['measured']:.3g}",
+            "met" if one["met"] else "**not met**",
+        )
+        for one in result.get("aims", [])
+    ]
 
 
 def exit_code(result: Mapping[str, Any]) -> int:

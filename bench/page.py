@@ -1,6 +1,6 @@
 """`docs/performance.md` from the results of the benchmarks: every number on the page comes from a JSON file.
 
-    bench/results/{pipeline,overload,peers,grid,cold,pages,figures}.json ──► sections ──► docs/performance.md
+    bench/results/{pipeline,overload,session,peers,grid,cold,pages,figures}.json ──► sections ──► docs/performance.md
 
 A result that is not there yet becomes a sentence that says which target makes it.
 
@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import page_figures, page_peers
+from bench import page_figures, page_peers, session
+from bench.measured import AIM_HEAD, aim_cells
 from bench.overload import page as page_overload
 from bench.pipeline import page as page_pipeline
 
@@ -123,7 +124,7 @@ def pages(result: Result) -> str:
         rows.append((step["what"], step["seconds"], step["peak_rss_mib"], more))
     size = f"{result['rows_in_master']:,} rows, {result['key']} keys.\n\n" if "rows_in_master" in result else ""
     shown = table(("step", "seconds", "peak MiB, mapped pages included", "more"), rows)
-    aims = table(("aim", "wanted", "measured", ""), page_peers.aims(result))
+    aims = table(AIM_HEAD, aim_cells(result))
     return f"{size}{shown}\n\nWhat was aimed at:\n\n{aims}" if result.get("aims") else size + shown
 
 
@@ -135,6 +136,7 @@ Section = tuple[str, str, str, Callable[[Result, Path], str]]
 SECTIONS: list[Section] = [
     ("pipeline", "A whole micro-batch", "make bench-pipeline", lambda r, p: page_pipeline.render(r, p, table)),
     ("overload", "Overload", "make bench-overload", lambda r, p: page_overload.render(r, p, table)),
+    ("session", "Settings of the JVM and of Spark", "make bench-session", lambda r, _: session.sections(r, table)),
     ("peers", "Against other ways to enrich on Spark", "make bench-peers", lambda r, _: page_peers.render(r, table)),
     ("grid", "`auto` against single tactics", "make bench-auto", lambda r, _: grid(r)),
     ("cold", "A master that is not in memory", "make bench-cold", lambda r, _: cold(r)),

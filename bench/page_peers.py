@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bench.measured import AIM_HEAD, aim_cells
+
 Result = dict[str, Any]
 Table = Callable[..., str]
 LARGE = 1_000_000
@@ -41,7 +43,7 @@ def render(result: Result, table: Table) -> str:
             "Memory held, MiB:", table(head, lines(memory)),
             between(known),
             *([transport(result["transport"], known)] if result.get("transport") else []),
-            "What was aimed at:", table(("aim", "wanted", "measured", ""), aims(result)),
+            "What was aimed at:", table(AIM_HEAD, aim_cells(result)),
             *([short] if (short := shortfall(result, known)) else []),
         ]
     )  # fmt: skip
@@ -97,16 +99,3 @@ def shortfall(result: Result, known: Mapping[tuple[str, int, float], dict[str, A
         f"joined row into a Spark row. The rest, {own - wide:.2f} s, is the engine on the same cores: probing the "
         "front stage, looking up the orders it does not know (a dozen places in memory per row), and copying strings."
     )
-
-
-def aims(result: Result) -> list[tuple[str, str, str, str]]:
-    """Every aim with what was measured for it, as the run itself judged it."""
-    return [
-        (
-            one["name"],
-            one["wanted"],
-            "not measured" if one["measured"] is None else f"{one['measured']:.3g}",
-            "met" if one["met"] else "**not met**",
-        )
-        for one in result.get("aims", [])
-    ]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench import pages_postgres
-from bench.measured import RESULTS, aim, keep, machine, progress
+from bench.measured import RESULTS, aim, exit_code, keep, machine, progress
 from etl import settings as configuration
 from etl.errors import FrontstageError
 from etl.masters.pages.compact import compact
@@ -213,7 +213,7 @@ def aims(results: list[Figures]) -> list[dict[str, Any]]:
     return [*seconds, *memory]
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.pages", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--key", choices=["int", "string"], default="int")
@@ -235,7 +235,8 @@ def main() -> None:
         "aims": aims(results) if chosen.rows == 10_000_000 else [],
     }
     progress(f"kept in {keep(result, chosen.output).name}")
+    return exit_code(result)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -22,7 +22,7 @@ from bench.adhoc import contender, figures, page, plots
 from bench.adhoc.aims import aims
 from bench.adhoc.in_process import Run, ablations, duck_seconds, idle_queries
 from bench.adhoc.workload import QueryShape
-from bench.measured import QUICK, RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, exit_code, keep, machine, progress
 
 FILE = "adhoc.json"
 LIMITS_S = {
@@ -145,7 +145,7 @@ def main() -> int:
         progress(f"{'met' if aim['met'] else 'NOT met'}: {aim['name']}: {aim['measured']} ({aim['wanted']})")
     for name, reason in result["not_measured"].items():
         progress(f"not measured in full: {name} {reason}")
-    return 1 if result["not_measured"] else 0
+    return exit_code(result)
 
 
 def _measured(chosen: list[str], folder: Path, *, quick: bool, patience: float) -> Row:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 
 from bench import plots
 from bench.biclique import bandwidth, elastic, kernel, memory, page, skew, work
 from bench.biclique.peers import figure as peers
-from bench.biclique.result import Figure, store
-from bench.measured import RESULTS, progress
+from bench.biclique.result import Figure, Row, store
+from bench.measured import RESULTS, exit_code, progress
 
 FIGURES: dict[str, Callable[[float], Figure]] = {
     "6a": memory.consumption, "6b": memory.windows, "7": work.along, "8": work.volumes, "9": work.latency,
@@ -35,7 +36,7 @@ def chosen(text: str) -> list[str]:
     return names
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.biclique", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", type=chosen, default=list(FIGURES), help="figures, as in 6a,11")
     parser.add_argument("--scale", type=float, default=0.1, help="TPC-H scale factor (0.1: 600,000 line items)")
@@ -44,6 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.quick:
         options.only.remove("peers")
         print(json.dumps(peers.compared(options.scale, peers.QUICK).rows(), indent=1))
+    whole: Row = {"aims": []}
     for name in options.only:
         began = time.perf_counter()
         progress(f"{name:6} begins")
@@ -54,7 +56,8 @@ def main(arguments: list[str] | None = None) -> None:
         page.write(whole)
         missed = [aim.name for aim in figure.aims if not aim.met]
         progress(f"{name:6} {figure.title} ({seconds:.0f} s){'; MISSED: ' + ', '.join(missed) if missed else ''}")
+    return exit_code(whole)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

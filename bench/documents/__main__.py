@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from bench.documents import joins, page, partitions, plots, sql
 from bench.documents.aims import aims, remarks
-from bench.measured import QUICK, RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, exit_code, keep, machine, progress
 
 PARTS: dict[str, tuple[tuple[str, ...], Callable[[int], list[dict[str, Any]]]]] = {
     "partitions": (("6-9", "10"), partitions.measure),
@@ -28,7 +29,7 @@ _ORDER = ("6-9", "10", "11", "SQL")
 _QUICK_SCALE = 10
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.documents")
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the documents: to see that it runs")
@@ -52,6 +53,7 @@ def main() -> None:
     plots.draw(rows, folder)
     page.write(_last(folder), folder / page.PAGE.name if options.quick else page.PAGE)
     progress(f"done in {facts['seconds']} s: {sum(aim['met'] for aim in judged)} of {len(judged)} aims met")
+    return exit_code({"aims": judged})
 
 
 def _last(folder: Path) -> dict[str, Any]:
@@ -61,4 +63,4 @@ def _last(folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measured import QUICK, RESULTS, keep, machine, progress
+from bench.measured import QUICK, RESULTS, exit_code, keep, machine, progress
 from bench.multiway import distributions, executions, heuristic_figures, page, partition_figures, plots
 from bench.multiway.executions import Execution, Workload
 from bench.multiway.result import Figure, aim
@@ -125,7 +126,7 @@ def aims(done: list[Execution], planned: list[dict[str, Any]], comparison: heuri
     ]  # fmt: skip
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.multiway", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer draws and a tenth of the tuples")
     parser.add_argument("--results", type=Path, help="folder; by default bench/results, or var/bench/quick")
@@ -159,7 +160,8 @@ def main(arguments: list[str] | None = None) -> None:
     page.write(page.PAGE if results == RESULTS else results / page.PAGE.name, results)
     for one in judged:
         progress(f"{'met    ' if one['met'] else 'NOT MET'} {one['name']}: {one['measured']} ({one['wanted']})")
+    return exit_code(result)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.measured import AIM_HEAD, aim_cells
 from bench.overload.plots import FILE
 from bench.overload.results import HEAD, cells
 
@@ -20,12 +21,7 @@ def render(result: dict[str, Any], folder: Path, table: Table) -> str:
     ]
     if result["rows"]:
         parts += [f"![Served, seconds, freshness by arrivals]({folder / FILE})", table(HEAD, cells(result["rows"]))]
-    aims = [
-        (one["name"], one["wanted"], "not measured" if one["measured"] is None else f"{one['measured']:.3g}",
-         "met" if one["met"] else "**not met**")
-        for one in result["aims"]
-    ]  # fmt: skip
-    parts += ["What was aimed at:", table(("aim", "wanted", "measured", ""), aims)]
+    parts += ["What was aimed at:", table(AIM_HEAD, aim_cells(result))]
     if result["not_measured"]:
         parts.append("\n".join(f"- not measured, {what}: {why}" for what, why in result["not_measured"].items()))
     return "\n\n".join(parts)

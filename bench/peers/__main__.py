@@ -14,7 +14,7 @@ from typing import Any
 import pyspark
 
 from bench.data import DataSet
-from bench.measured import RESULTS, keep, machine, progress
+from bench.measured import RESULTS, exit_code, keep, machine, progress
 from bench.peers import phases
 from bench.peers.jars import jdbc_jar
 from bench.peers.measure import Row
@@ -148,7 +148,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def main() -> None:
+def main() -> int:
     chosen = parsed()
     try:
         plan = plan_of(chosen, configuration.load())
@@ -158,7 +158,8 @@ def main() -> None:
         sys.exit(f"bench.peers: {error}")
     print(table(result))
     progress(f"kept in {keep(result, chosen.output).name}")
+    return exit_code(result)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

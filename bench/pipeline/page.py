@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.measured import AIM_HEAD, aim_cells
 from bench.pipeline.plots import FILE
 from bench.pipeline.results import AROUND
 
@@ -34,7 +35,7 @@ def render(result: Result, folder: Path, table: Table) -> str:
         parts.append(_history(result["history"]))
     if result["freshness"]:
         parts += ["Through Airflow, from landing to mart:", _freshness(result["freshness"], table)]
-    parts += ["What was aimed at:", table(("aim", "wanted", "measured", ""), list(map(_aim, result["aims"])))]
+    parts += ["What was aimed at:", table(AIM_HEAD, aim_cells(result))]
     if result["not_measured"]:
         parts.append("\n".join(f"- not measured, {what}: {why}" for what, why in result["not_measured"].items()))
     return "\n\n".join(parts)
@@ -88,8 +89,3 @@ def _freshness(rows: list[dict[str, Any]], table: Table) -> str:
         for row in rows
     ]
     return table(("stream", "waves", "p50, s", "p95, s"), lines)
-
-
-def _aim(one: dict[str, Any]) -> tuple[str, str, str, str]:
-    got = "not measured" if one["measured"] is None else f"{one['measured']:.3g}"
-    return one["name"], one["wanted"], got, "met" if one["met"] else "**not met**"
