@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from etl.adapters.delta_log import CONFIGURATION, FilesMissing, nullable
+from etl.adapters.delta_log import CONFIGURATION, FilesMissing, Identity, identity, nullable
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 
@@ -42,7 +42,7 @@ class DeltaAppender:
         self.folder, self.application = folder, application
         self._log = folder / "_delta_log"
         self._version, self._batch = -1, 0
-        self._seen: tuple[int, int] | None = None  # the newest entry's inode and time of change
+        self._seen: Identity | None = None  # of the newest entry
 
     def newest_batch(self) -> int:
         """The newest batch that the table holds; 0 when it holds none."""
@@ -69,11 +69,11 @@ class DeltaAppender:
 
     def _refresh(self) -> None:
         """Nothing to do when the newest entry is the one that was seen last, and none has come after it."""
-        same = self._seen is not None and _identity(self._entry(self._version)) == self._seen
+        same = self._seen is not None and identity(self._entry(self._version)) == self._seen
         if same and not self._entry(self._version + 1).exists():
             return
         self._version, self._batch = self._read()
-        self._seen = None if self._version < 0 else _identity(self._entry(self._version))
+        self._seen = None if self._version < 0 else identity(self._entry(self._version))
 
     def _read(self) -> tuple[int, int]:
         """Version and newest batch, from the newest entry when it is ours."""
@@ -143,7 +143,7 @@ class DeltaAppender:
         finally:
             beside.unlink(missing_ok=True)
         sync_folder(self._log)
-        self._version, self._seen = self._version + 1, _identity(entry)
+        self._version, self._seen = self._version + 1, identity(entry)
         return True
 
     def _checkpoint(self) -> None:
@@ -154,14 +154,6 @@ class DeltaAppender:
         DeltaTable(str(self.folder)).create_checkpoint()
         checkpoints = [self._log / f"{self._version:020d}.checkpoint.parquet", self._log / "_last_checkpoint"]
         sync_files([path for path in checkpoints if path.exists()])
-
-
-def _identity(entry: Path) -> tuple[int, int] | None:
-    try:
-        found = entry.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_ino, found.st_mtime_ns
 
 
 @lru_cache(maxsize=256)

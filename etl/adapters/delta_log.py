@@ -6,13 +6,14 @@
 
 `add` asks for the application's newest transaction first, under the writer's lock: delta-rs records transactions but
 does not refuse a repeated one. Handles are kept and brought up to date from the newest entries alone, so that a batch
-does not read the log's history.
+does not read the log's history; where no entry has come since, which a look at the newest one tells, nothing is read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -36,6 +37,10 @@ CONFIGURATION: Mapping[str, str | None] = {
 }
 
 
+Identity = tuple[int, int]
+"""Of a log entry: inode and time of change."""
+
+
 class FilesMissing(TerminalError):
     """Files that a decision names are gone."""
 
@@ -50,25 +55,66 @@ class FilesMissing(TerminalError):
         )
 
 
+@dataclass(slots=True)
+class _Opened:
+    """A table's handle, and what is known of the version it stands at."""
+
+    handle: DeltaTable
+    log: Path
+    newest: Identity | None = None
+    transactions: dict[str, int] = field(default_factory=dict)  # by application, the newest one
+
+    def stand(self) -> None:
+        """Note the version that the handle stands at."""
+        self.newest = identity(self._entry(self.handle.version()))
+        self.transactions.clear()
+
+    def is_replaced(self) -> bool:
+        """Whether somebody has put another log in the place of the one that the handle knows."""
+        return identity(self._entry(self.handle.version())) != self.newest
+
+    def catch_up(self) -> None:
+        """Read what has come since."""
+        if self._entry(self.handle.version() + 1).exists():
+            self.handle.update_incremental()
+            self.stand()
+
+    def transaction(self, application: str) -> int:
+        """The newest transaction of an application; 0 when there is none."""
+        if application not in self.transactions:
+            self.transactions[application] = int(self.handle.transaction_version(application) or 0)
+        return self.transactions[application]
+
+    def _entry(self, version: int) -> Path:
+        return self.log / f"{version:020d}.json"
+
+
 class DeltaLog:
     """The Delta tables of one pipeline, under one folder. Kept by the process that writes."""
 
     def __init__(self, root: Path, application: str) -> None:
         self.root, self.application = root, application
-        self._open: dict[str, DeltaTable] = {}
+        self._open: dict[str, _Opened] = {}
 
     def folder(self, table: str) -> Path:
         return self.root / table
 
     def table(self, table: str) -> DeltaTable:
         """The table as it is now."""
+        return self._now(table).handle
+
+    def _now(self, table: str) -> _Opened:
         known = self._open.get(table)
-        if known is None:
+        if known is None or known.is_replaced():
             put_aside(self.folder(table))
-            known = self._open[table] = DeltaTable(str(self.folder(table)))
-        else:
-            known.update_incremental()
+            return self._keep(table, DeltaTable(str(self.folder(table))))
+        known.catch_up()
         return known
+
+    def _keep(self, table: str, handle: DeltaTable) -> _Opened:
+        opened = self._open[table] = _Opened(handle, self.folder(table) / "_delta_log")
+        opened.stand()
+        return opened
 
     def forget(self) -> None:
         """Open every table anew: somebody may have put other files in their place."""
@@ -81,7 +127,7 @@ class DeltaLog:
         except TableNotFoundError:
             make_folder(self.folder(table))
             uri = str(self.folder(table))
-            self._open[table] = DeltaTable.create(uri, nullable(schema), configuration=CONFIGURATION)
+            self._keep(table, DeltaTable.create(uri, nullable(schema), configuration=CONFIGURATION))
             self.sync(table)
             return
         have = {field.name for field in existing.schema().fields}
@@ -92,20 +138,20 @@ class DeltaLog:
 
     def newest_batch(self, table: str) -> int:
         """The newest batch that this table holds; 0 when it holds none."""
-        return int(self.table(table).transaction_version(self.application) or 0)
+        return self._now(table).transaction(self.application)
 
     def add(self, table: str, files: Sequence[DataFile], batch: int) -> bool:
         """Make a batch's files part of the table; False when they are already."""
-        handle = self.table(table)
-        if (handle.transaction_version(self.application) or 0) >= batch:
+        opened = self._now(table)
+        if opened.transaction(self.application) >= batch:
             return False
         gone = [one.path for one in files if not self._is_whole(one)]
         if gone:
             raise FilesMissing(table, batch, gone)
-        handle.create_write_transaction(
+        opened.handle.create_write_transaction(
             [self._action(one) for one in files],
             mode="append",
-            schema=handle.schema(),
+            schema=opened.handle.schema(),
             commit_properties=CommitProperties(
                 custom_metadata={"batch": str(batch)},
                 app_transactions=[Transaction(self.application, batch)],
@@ -117,7 +163,7 @@ class DeltaLog:
 
     def newest_correction(self, table: str) -> int:
         """The newest batch that has corrected rows of this table; 0 when none has."""
-        return int(self.table(table).transaction_version(self._corrections) or 0)
+        return self._now(table).transaction(self._corrections)
 
     @property
     def _corrections(self) -> str:
@@ -125,14 +171,14 @@ class DeltaLog:
 
     def correct(self, table: str, files: Sequence[DataFile], key: Sequence[str], batch: int) -> bool:
         """Put rows in the place of earlier ones with the same key and batch; False when that is done already."""
-        handle = self.table(table)
-        if (handle.transaction_version(self._corrections) or 0) >= batch:
+        opened = self._now(table)
+        if opened.transaction(self._corrections) >= batch:
             return False
         gone = [one.path for one in files if not self._is_whole(one)]
         if gone:
             raise FilesMissing(table, batch, gone)
         rows = pa.concat_tables([pq.read_table(self.folder(one.table) / one.path) for one in files])
-        merge = handle.merge(
+        merge = opened.handle.merge(
             rows,
             " and ".join(f"old.`{name}` = new.`{name}`" for name in (*key, "batch")),
             source_alias="new",
@@ -175,3 +221,12 @@ class DeltaLog:
 def nullable(schema: pa.Schema) -> pa.Schema:
     """The same columns, each of which may be null."""
     return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def identity(entry: Path) -> Identity | None:
+    """What tells a log entry from another that has taken its place; nothing where there is none."""
+    try:
+        found = entry.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_mtime_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -74,6 +75,33 @@ def test_files_become_part_of_a_table_when_they_are_added_and_only_once(log: Del
     assert ids(log) == [1, 2, 3]
     assert (log.newest_batch("fact"), log.rows("fact")) == (1, 3)
     assert log.table("fact").history(1)[0]["batch"] == "1"
+
+
+def test_the_log_is_read_when_an_entry_has_come_and_not_before(log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    updates: list[int] = []
+    update = DeltaTable.update_incremental
+    monkeypatch.setattr(DeltaTable, "update_incremental", lambda table: (updates.append(1), update(table)))
+    log.add("fact", [part(log, "a.parquet", 1)], 1)
+    assert len(updates) == 1
+    assert [log.newest_batch("fact") for _ in range(5)] == [1] * 5
+    assert len(updates) == 1, "nothing has come"
+    DeltaLog(log.root, "app").add("fact", [part(log, "b.parquet", 2)], 2)
+    updates.clear()
+    assert log.newest_batch("fact") == 2
+    assert len(updates) == 1
+
+
+def test_a_log_that_was_put_back_to_an_earlier_time_is_seen_at_once(log: DeltaLog, tmp_path: Path) -> None:
+    log.add("fact", [part(log, "a.parquet", 1)], 1)
+    shutil.copytree(log.folder("fact"), tmp_path / "backup")
+    more = [part(log, "b.parquet", 2)]
+    log.add("fact", more, 2)
+    shutil.copytree(tmp_path / "backup" / "_delta_log", tmp_path / "older")
+    shutil.rmtree(log.folder("fact") / "_delta_log")
+    (tmp_path / "older").rename(log.folder("fact") / "_delta_log")
+    assert log.newest_batch("fact") == 1
+    assert log.add("fact", more, 2)
+    assert ids(log) == [1, 2]
 
 
 def test_an_older_batch_is_never_added_behind_a_newer_one(log: DeltaLog) -> None:
