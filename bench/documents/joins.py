@@ -22,7 +22,7 @@ from etl.correlate.documents.joining import compiled, fp_join, plain
 from etl.correlate.documents.model import Documents, Pairs
 
 SIZES, LARGE_SIZES = (5_000, 10_000, 20_000, 50_000), (100_000, 500_000)
-_TOGETHER, _LEAST, _MOST = 500_000, 3, 10  # documents of all windows of a size; how many windows
+_TOGETHER, _LEAST, _MOST = 2_500_000, 5, 10  # documents of all windows of a size; how many windows
 PLAIN_SIZES = (1_000, 2_000, 5_000)
 BOUND_S = 15.0
 Row = dict[str, Any]
@@ -43,8 +43,8 @@ def _of_one(name: str, scale: int) -> Iterator[Row]:
     for size in (*sizes, *large):
         documents = join_input(name, size)
         progress(f"figure 11    {name}  {size:,} documents")
-        seconds, pairs, results = _windows(name, documents)
-        yield _row(name, "FPJ", size, seconds, results, len(documents.pairs))
+        seconds, spread, pairs, results = _windows(name, documents)
+        yield _row(name, "FPJ", size, seconds, results, len(documents.pairs)) | {"spread": spread}
         if size not in sizes:
             continue
         for label, join in (("NLJ, compiled", compiled.nested_loop), ("HBJ, compiled", compiled.hash_join)):
@@ -72,8 +72,8 @@ def _plain_rows(name: str, documents: Documents, bound_s: float | None) -> Itera
         yield row | {"measured_seconds": seconds, "documents_done": done, "extrapolated": not whole}
 
 
-def _windows(name: str, first: Documents) -> tuple[float, Pairs, int]:
-    """Median time of a window's join, the first window's pairs, and the median of how many there are."""
+def _windows(name: str, first: Documents) -> tuple[float, float, Pairs, int]:
+    """Median time of a window's join, half of the range by it, the first window's pairs, the median of how many."""
     size, seconds, made = len(first), [], []
     count = max(_LEAST, min(_MOST, _TOGETHER // size))
     for number in range(count):
@@ -82,7 +82,8 @@ def _windows(name: str, first: Documents) -> tuple[float, Pairs, int]:
         took, pairs = _timed(fp_join.join, documents)
         seconds.append(took)
         made.append(pairs)
-    return median(seconds), made[0], int(median([len(pairs) for pairs in made]))
+    spread = round((max(seconds) - min(seconds)) / 2 / median(seconds), 4)
+    return median(seconds), spread, made[0], int(median([len(pairs) for pairs in made]))
 
 
 def _timed(join: Callable[[Documents], Pairs], documents: Documents) -> tuple[float, Pairs]:

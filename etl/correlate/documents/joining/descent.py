@@ -15,37 +15,48 @@ Way 3 is what keeps documents without a frequent attribute from walking through 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from etl.columnar.jit import allocating_kernel as kernel
-from etl.correlate.documents.dictionary import I32, I64, U64
+from etl.correlate.documents.dictionary import I32, I64
+
+Records = npt.NDArray[Any]
 
 _ROOM = 8  # runs per document that there is room for at first
 ABSENT, UNKNOWN = -2, -1  # the document has not the attribute; it has it with a value that the tree has not
 
 
+NODE = np.dtype(
+    [
+        ("label", np.int32),
+        ("rank", np.int32),  # of the label's attribute
+        ("parent", np.int32),
+        ("tail", np.int32),  # of a leaf: where the rest of its only document begins, in `labels`; -1: no leaf
+        ("first", np.int32),  # documents of the subtree: first … end, those that end here: first … own_end
+        ("own_end", np.int32),
+        ("end", np.int32),
+        ("groups", np.int32),  # the first of its groups; the next node's is the end
+        ("below", np.uint64),  # one bit per attribute modulo 64: what the nodes below have
+    ]
+)
+"""What a visit reads of a node lies together: in a tree beyond the processor's caches, one access instead of six."""
+GROUP = np.dtype([("rank", np.int32), ("start", np.int32), ("below", np.uint64)])
+"""Children of one attribute: its rank, the first of them in `children` (the next group's is the end), what is below."""
+CHILD = np.dtype([("node", np.int32), ("label", np.int32)])
+
+
 class TreeArrays(NamedTuple):
-    """What the descent reads. Node 0 is the root; nodes are in preorder."""
+    """What the descent reads. Node 0 is the root; nodes are in preorder. One node and one group more end the last."""
 
     offsets: I64  # the documents in the order of the tree: their labels, rising, and the ranks of the attributes
     labels: I32
     ranks: I32
-    label: I32  # of every node, with the rank of its attribute
-    rank: I32
-    parent: I32
-    tail: I32  # of a leaf: where the rest of its only document begins, in `labels`; -1: no leaf
-    first: I32  # documents of a node's subtree: first … end, those that end here: first … own_end
-    own_end: I32
-    end: I32
-    group_offsets: I32  # groups of every node
-    group_rank: I32  # the attribute that a group's nodes have
-    group_start: I32  # nodes of a group, in `children`
-    children: I32
-    child_label: I32
-    below: U64  # one bit per attribute modulo 64: what the nodes below have
-    group_below: U64
+    nodes: Records
+    groups: Records
+    children: Records
     attributes: int
 
 
@@ -79,7 +90,7 @@ def _descend(
     tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64, found: I32
 ) -> tuple[I32, int]:
     values = np.full(tree.attributes, ABSENT, np.int32)  # of the probing document, by rank
-    stack = np.empty(len(tree.first) + 1, np.int64)  # nodes to visit, doubled, plus one when a pair is shared
+    stack = np.empty(len(tree.nodes), np.int64)  # nodes to visit, doubled, plus one when a pair is shared
     count = 0
     for number in range(len(offsets) - 1):
         low, high, mask, known = offsets[number], offsets[number + 1], np.uint64(0), False
@@ -105,52 +116,64 @@ def _descend_one(
     stack[0], height = 0, 1
     while height > 0:
         height -= 1
-        node, shared = stack[height] >> 1, stack[height] & 1
-        if tree.tail[node] >= 0:
+        number, shared = stack[height] >> 1, stack[height] & 1
+        node = tree.nodes[number]
+        if node.tail >= 0:
             if _tail_joins(tree, node, values, shared):
-                last = min(probe.limit, int(tree.end[node]))
-                found, count = _emit(found, count, probe.number, int(tree.first[node]), last)
+                found, count = _emit(found, count, probe.number, node.first, min(probe.limit, node.end))
             continue
-        own_end = min(probe.limit, int(tree.own_end[node]))
-        if shared and own_end > tree.first[node]:
-            found, count = _emit(found, count, probe.number, int(tree.first[node]), own_end)
-        for group in range(tree.group_offsets[node], tree.group_offsets[node + 1]):
-            start, stop = tree.group_start[group], tree.group_start[group + 1]
-            first = int(tree.first[tree.children[start]])
+        own_end = min(probe.limit, node.own_end)
+        if shared and own_end > node.first:
+            found, count = _emit(found, count, probe.number, node.first, own_end)
+        for place in range(node.groups, tree.nodes[number + 1].groups):
+            group, stop = tree.groups[place], tree.groups[place + 1].start
+            first = tree.nodes[tree.children[group.start].node].first
             if first >= probe.limit:
                 break
-            value = values[tree.group_rank[group]]
-            if value == ABSENT and (tree.group_below[group] & probe.mask) == 0:
+            value = values[group.rank]
+            if value == ABSENT and (group.below & probe.mask) == 0:
                 if shared:
-                    last = min(probe.limit, int(tree.end[tree.children[stop - 1]]))
+                    last = min(probe.limit, tree.nodes[tree.children[stop - 1].node].end)
                     found, count = _emit(found, count, probe.number, first, last)
-            elif value == ABSENT and (shared or not _few_below(tree, header, group, probe, ranks, labels)):
-                for place in range(start, stop):
-                    child = int(tree.children[place])
-                    if tree.first[child] >= probe.limit:
+            elif value == ABSENT and (shared or not _few_below(tree, header, place, probe, ranks, labels)):
+                for at in range(group.start, stop):
+                    child = tree.nodes[tree.children[at].node]
+                    if child.first >= probe.limit:
                         break
-                    if (tree.below[child] & probe.mask) != 0:
-                        stack[height] = 2 * child + shared
+                    if (child.below & probe.mask) != 0:
+                        stack[height] = 2 * tree.children[at].node + shared
                         height += 1
                     elif shared:
-                        last = min(probe.limit, int(tree.end[child]))
-                        found, count = _emit(found, count, probe.number, int(tree.first[child]), last)
+                        found, count = _emit(found, count, probe.number, child.first, min(probe.limit, child.end))
             elif value == ABSENT:
                 found, count, height = _jump(
-                    tree, header, node, group, probe, values, ranks, labels, stack, height, found, count
+                    tree, header, number, place, probe, values, ranks, labels, stack, height, found, count
                 )
             elif value >= 0:
-                place = lower_bound(tree.child_label, start, stop, value)
-                if place < stop and tree.child_label[place] == value and tree.first[tree.children[place]] < probe.limit:
-                    stack[height] = 2 * int(tree.children[place]) + 1
+                at = _child_with(tree, group.start, stop, value)
+                if at >= 0 and tree.nodes[at].first < probe.limit:
+                    stack[height] = 2 * at + 1
                     height += 1
     return found, count
 
 
 @kernel
-def _tail_joins(tree: TreeArrays, leaf: int, values: I32, shared: int) -> bool:
+def _child_with(tree: TreeArrays, low: int, stop: int, label: int) -> int:
+    """The child that has a label, among those of a group; -1 if none has."""
+    high = stop
+    while low < high:
+        middle = (low + high) // 2
+        if tree.children[middle].label < label:
+            low = middle + 1
+        else:
+            high = middle
+    return int(tree.children[low].node) if low < stop and tree.children[low].label == label else -1
+
+
+@kernel
+def _tail_joins(tree: TreeArrays, leaf: Any, values: I32, shared: int) -> bool:
     """Whether a document joins with the rest of a leaf's; `shared`: they share a pair above."""
-    for position in range(tree.tail[leaf], tree.offsets[tree.first[leaf] + 1]):
+    for position in range(leaf.tail, tree.offsets[leaf.first + 1]):
         value = values[tree.ranks[position]]
         if value != ABSENT:
             if value != tree.labels[position]:
@@ -162,9 +185,9 @@ def _tail_joins(tree: TreeArrays, leaf: int, values: I32, shared: int) -> bool:
 @kernel
 def _few_below(tree: TreeArrays, header: Header, group: int, probe: Probe, ranks: I32, labels: I32) -> bool:
     """Whether fewer nodes below a group hold a pair of the document than the group has nodes."""
-    allowed = tree.group_start[group + 1] - tree.group_start[group]
+    allowed = tree.groups[group + 1].start - tree.groups[group].start
     for position in range(probe.low, probe.high):
-        if labels[position] >= 0 and ranks[position] > tree.group_rank[group]:
+        if labels[position] >= 0 and ranks[position] > tree.groups[group].rank:
             low, high = _holding(tree, header, group, labels[position])
             allowed -= high - low
             if allowed < 0:
@@ -175,15 +198,15 @@ def _few_below(tree: TreeArrays, header: Header, group: int, probe: Probe, ranks
 @kernel
 def _holding(tree: TreeArrays, header: Header, group: int, label: int) -> tuple[int, int]:
     """Nodes with a label below a group, as a part of the header table."""
-    first = tree.children[tree.group_start[group]]
-    last_child = tree.children[tree.group_start[group + 1] - 1]
+    first = tree.children[tree.groups[group].start].node
+    end = tree.nodes[tree.children[tree.groups[group + 1].start - 1].node].end
     slot = header.slot[label]
     low = lower_bound(header.nodes, header.offsets[slot], header.offsets[slot + 1], first)
     # Nodes are in preorder, as their documents are: below the last child are those whose documents are its documents.
     high, step_end = low, int(header.offsets[slot + 1])
     while high < step_end:
         middle = (high + step_end) // 2
-        if tree.first[header.nodes[middle]] < tree.end[last_child]:
+        if tree.nodes[header.nodes[middle]].first < end:
             high = middle + 1
         else:
             step_end = middle
@@ -198,32 +221,31 @@ def _jump(
     """Visit the nodes below a group that hold the first shared pair of their path."""
     for position in range(probe.low, probe.high):
         label = labels[position]
-        if label < 0 or ranks[position] <= tree.group_rank[group]:
+        if label < 0 or ranks[position] <= tree.groups[group].rank:
             continue
         low, high = _holding(tree, header, group, label)
         for place in range(low, high):
-            target = int(header.nodes[place])
-            if tree.first[target] >= probe.limit:
+            target = tree.nodes[header.nodes[place]]
+            if target.first >= probe.limit:
                 break
-            in_tail = tree.label[target] != label
-            above = target if in_tail else int(tree.parent[target])
-            while above != node and values[tree.rank[above]] == ABSENT:
-                above = tree.parent[above]
+            in_tail = target.label != label
+            above = header.nodes[place] if in_tail else target.parent
+            while above != node and values[tree.nodes[above].rank] == ABSENT:
+                above = tree.nodes[above].parent
             if above != node:
                 continue
             if not in_tail:
-                stack[height] = 2 * target + 1
+                stack[height] = 2 * header.nodes[place] + 1
                 height += 1
             elif _begins_with(tree, target, values, label) and _tail_joins(tree, target, values, 1):
-                last = min(probe.limit, int(tree.end[target]))
-                found, count = _emit(found, count, probe.number, int(tree.first[target]), last)
+                found, count = _emit(found, count, probe.number, target.first, min(probe.limit, target.end))
     return found, count, height
 
 
 @kernel
-def _begins_with(tree: TreeArrays, leaf: int, values: I32, label: int) -> bool:
+def _begins_with(tree: TreeArrays, leaf: Any, values: I32, label: int) -> bool:
     """Whether a label of a tail is the first in it of whose attribute the document has a value."""
-    position = tree.tail[leaf]
+    position = leaf.tail
     while values[tree.ranks[position]] == ABSENT:
         position += 1
     return bool(tree.labels[position] == label)

@@ -46,7 +46,7 @@ class Runs:
     @property
     def count(self) -> int:
         """How many pairs there are, before any is made."""
-        return int((self.found[:, 2] - self.found[:, 1]).sum(dtype=np.int64))
+        return int(self.found[:, 2].sum(dtype=np.int64) - self.found[:, 1].sum(dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ class FPTree:
         sort_labels(documents.offsets, labels, ranks)
         order, offsets, labels, ranks = in_tree_order(documents.offsets, labels, ranks)
         nodes = lay_out_nodes(offsets, labels, ranks, int(documents.lengths.max(initial=0)))
-        groups = lay_out_groups(*nodes[:5], offsets, ranks)
-        arrays = TreeArrays._make((offsets, labels, ranks, *nodes, *groups, len(attributes)))
+        arrays = TreeArrays(offsets, labels, ranks, nodes, *lay_out_groups(nodes, offsets, ranks), len(attributes))
         return FPTree(documents, order, attributes, pair_of_label, pair_label, rank, arrays)
 
     def self_join(self) -> Runs:
@@ -116,7 +115,7 @@ class FPTree:
 
     def _linked(self, slot: I32, wanted: int) -> Header:
         of = self.arrays
-        return Header(slot, *link_labels(slot, wanted, of.label, of.tail, of.first, of.offsets, of.labels))
+        return Header(slot, *link_labels(slot, wanted, of.nodes, of.offsets, of.labels))
 
     def _in_tree(self, documents: Documents) -> tuple[I32, I32]:
         """Rank and label of every pair of documents that may hold what the tree has never seen."""
