@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.log import DeltaLog
 from etl.contract.model import Master
 from etl.contract.tables import dimension_schema
 from etl.enrich.ports import MasterReader

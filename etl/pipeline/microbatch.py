@@ -23,8 +23,8 @@ from datetime import datetime
 from typing import Protocol
 
 from etl.adapters import landing
-from etl.adapters.delta_log import DeltaLog
-from etl.adapters.great_expectations import Audit
+from etl.adapters.delta.log import DeltaLog
+from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
 from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer

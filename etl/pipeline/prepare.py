@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.adapters import mart
-from etl.adapters.delta_log import DeltaLog
-from etl.adapters.great_expectations import Audit
+from etl.adapters.delta.log import DeltaLog
+from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import Writer
 from etl.contract.dump import as_dict
 from etl.contract.evolve import compatible

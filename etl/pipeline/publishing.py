@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.adapters.data_files import read_parts
-from etl.adapters.great_expectations import Audit
+from etl.adapters.delta.data_files import read_parts
+from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import BatchRecord, DataFile
 from etl.adapters.mart import Replaced
 from etl.contract.resolve import ResolvedPipeline

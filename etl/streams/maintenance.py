@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.log import DeltaLog
 from etl.contract.correlations.correlation import LoggedStream
 from etl.pipeline import retention
 from etl.pipeline.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables

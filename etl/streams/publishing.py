@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import Schema
 
-from etl.adapters.data_files import write_arrow
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.data_files import write_arrow
+from etl.adapters.delta.log import DeltaLog
 from etl.adapters.mart import read_parts
 from etl.contract.tables import quarantine_schema
 from etl.correlate import aggregate

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from etl.adapters import landing, postgres
-from etl.adapters.great_expectations import Audit
+from etl.adapters.great_expectations.audit import Audit
 from etl.errors import FrontstageError
 from etl.masters.driver_state import driver_state
 from etl.masters.worker_cache import worker_cache

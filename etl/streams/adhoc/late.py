@@ -8,7 +8,7 @@ from dataclasses import asdict, astuple, replace
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.prepare import event_times
 from etl.ingest.render import as_json

@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.correlate.adhoc.query.model import Aggregate, Query
 from etl.correlate.adhoc.run.result import COUNT, QueryRows, atom_name, finalise, merge_partials
 from etl.pipeline.tasks.wire import Message, rows_message, rows_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.log import DeltaLog
 from etl.pipeline.maintenance import KEPT_FOR
 from etl.pipeline.process_state import process_state
 from etl.streams.adhoc.publish import APPLICATION

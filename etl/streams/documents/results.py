@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.contract.correlations.documents import DOCUMENT, DocumentCorrelation
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.documents.dictionary import I64

@@ -17,7 +17,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.biclique.pipeline import Arrivals, Arrived, arrive, prepared
 from etl.correlate.model import Side, places, references

@@ -12,7 +12,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.columnar.multimap import hashes
 from etl.correlate import aggregate
 from etl.correlate.distinct import fingerprints

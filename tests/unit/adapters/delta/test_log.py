@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from etl.adapters.data_files import read_parts, write_part
-from etl.adapters.delta_log import DeltaLog, FilesMissing
+from etl.adapters.delta.data_files import read_parts, write_part
+from etl.adapters.delta.log import DeltaLog, FilesMissing
 from etl.adapters.ledger import DataFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])

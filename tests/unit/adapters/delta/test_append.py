@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from etl.adapters import delta_append
-from etl.adapters.data_files import write_part
-from etl.adapters.delta_append import DeltaAppender
-from etl.adapters.delta_log import DeltaLog, FilesMissing
+from etl.adapters.delta import append
+from etl.adapters.delta.append import DeltaAppender
+from etl.adapters.delta.data_files import write_part
+from etl.adapters.delta.log import DeltaLog, FilesMissing
 from etl.adapters.ledger import DataFile
 
 
@@ -74,14 +74,14 @@ def test_a_compaction_in_between_is_no_batch(table: DeltaAppender) -> None:
 
 def test_who_comes_second_with_an_entry_looks_again(table: DeltaAppender, monkeypatch: pytest.MonkeyPatch) -> None:
     table.add([part(table, "a.parquet", 1)], 1)
-    other, link = DeltaAppender(table.folder, "app"), delta_append.os.link
+    other, link = DeltaAppender(table.folder, "app"), append.os.link
 
     def slow(beside: Path, entry: Path) -> None:
-        monkeypatch.setattr(delta_append.os, "link", link)
+        monkeypatch.setattr(append.os, "link", link)
         other.add([part(other, "b.parquet", 2)], 2)
         link(beside, entry)
 
-    monkeypatch.setattr(delta_append.os, "link", slow)
+    monkeypatch.setattr(append.os, "link", slow)
     assert not table.add([part(table, "c.parquet", 2)], 2)
     assert ids(table) == [1, 2]
     assert not [name for name in entries(table) if name.endswith(".tmp")]

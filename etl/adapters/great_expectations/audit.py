@@ -2,7 +2,7 @@
 
     pipeline ─▶ suite ─▶ validation of the accepted files ─▶ verdict ─▶ … ─▶ Data Docs (the newest `keep` runs)
 
-The suite (`audit_suite`) comes from the same declared rules as the row rules, plus what only the whole batch can show.
+The suite (`suite`) comes from the same declared rules as the row rules, plus what only the whole batch can show.
 Quarantine does not depend on it: rows were routed before. The audit is the proof that routing did its work. It reads
 the files of the decision as a pandas frame in this process: the same suite as on Spark at a hundredth of the fixed
 cost. Results are stored, and pages made of them, only after sensitive values have been taken out and markup in the
@@ -22,7 +22,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from etl.adapters import audit_suite, data_docs
+from etl.adapters.great_expectations import suite as audit_suite
+from etl.adapters.great_expectations.data_docs.pages import place_assets
 from etl.contract.model import Pipeline
 
 _LISTED = 20
@@ -82,7 +83,7 @@ class Audit:
             wanted = _run_name(name, batch)
             keys = [key for key in context.validation_results_store.list_keys() if key.run_id.run_name == wanted]
             if keys:
-                data_docs.place_assets(self.docs)
+                place_assets(self.docs)
                 context.build_data_docs(resource_identifiers=keys)
 
     def _context(self) -> Any:
@@ -102,7 +103,7 @@ class Audit:
             "store_backend": {
                 **_folder(self.docs),
                 "class_name": "OfflinePages",
-                "module_name": "etl.adapters.data_docs_store",
+                "module_name": "etl.adapters.great_expectations.data_docs.store",
             },
             "site_index_builder": {
                 "class_name": "DefaultSiteIndexBuilder",
@@ -150,7 +151,7 @@ def _in_memory() -> Any:
 
 
 def _view(name: str) -> dict[str, str]:
-    return {"module_name": "etl.adapters.data_docs_view", "class_name": name}
+    return {"module_name": "etl.adapters.great_expectations.data_docs.view", "class_name": name}
 
 
 def _folder(path: Path) -> dict[str, str]:

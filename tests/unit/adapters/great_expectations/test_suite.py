@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from etl.adapters.great_expectations import Audit
+from etl.adapters.great_expectations.audit import Audit
 from etl.contract.load import load
 from etl.contract.model import Pipeline
 

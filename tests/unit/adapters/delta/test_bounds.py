@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.adapters.data_files import _bounds, write_part
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.data_files import _bounds, write_part
+from etl.adapters.delta.log import DeltaLog
 
 MOMENT = datetime(2026, 11, 1, 1, 2, 3, 123_456, tzinfo=UTC)
 COLUMNS: dict[str, tuple[pa.DataType, Any, Any]] = {

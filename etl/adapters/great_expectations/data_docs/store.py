@@ -7,7 +7,7 @@ from typing import Any
 
 from great_expectations.data_context.store import TupleFilesystemStoreBackend
 
-from etl.adapters.data_docs import offline
+from etl.adapters.great_expectations.data_docs.pages import offline
 
 
 class OfflinePages(TupleFilesystemStoreBackend):  # type: ignore[misc]  # Great Expectations has no types

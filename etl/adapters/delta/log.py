@@ -23,7 +23,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction, PostCommitHookProperties
 
-from etl.adapters.delta_torn import put_aside
+from etl.adapters.delta.torn import put_aside
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 from etl.errors import TerminalError

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from etl.adapters.delta_log import CONFIGURATION, FilesMissing, nullable
+from etl.adapters.delta.log import CONFIGURATION, FilesMissing, nullable
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from etl.adapters.data_docs import ASSETS, OURS, offline
+from etl.adapters.great_expectations.data_docs.pages import ASSETS, OURS, offline
 from etl.page.security import DOCS_HEADERS
 
 MAKES_CODE = re.compile(

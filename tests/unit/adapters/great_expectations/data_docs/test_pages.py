@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.adapters.data_docs import ASSETS, OFFLINE, OURS, offline, place_assets
+from etl.adapters.great_expectations.data_docs.pages import ASSETS, OFFLINE, OURS, offline, place_assets
 
 FOUND = importlib.util.find_spec("great_expectations")
 assert FOUND is not None

@@ -11,13 +11,13 @@ AT_ONCE = """
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from etl.adapters import great_expectations
+from etl.adapters.great_expectations import audit
 
 begin = Barrier(3)
 
 def first_use(_):
     begin.wait()
-    great_expectations.load()
+    audit.load()
     import great_expectations as gx
     import great_expectations.expectations as expect
     return gx.Checkpoint, expect.ExpectColumnMaxToBeBetween

@@ -1,7 +1,7 @@
 """Data Docs that open anywhere: styles and scripts lie beside the pages, and no page asks the network for anything.
 
     Great Expectations' page ──▶ offline, as it is stored ──▶ data_docs/…/page.html   href="../../static/offline/…"
-    data_docs_assets, data_docs_ours ──▶ place_assets ──▶ data_docs/static/offline/   once per version
+    assets, ours ──▶ place_assets ──▶ data_docs/static/offline/   once per version
 
 Great Expectations' templates take thirteen files from five content networks, and fill their tables by scripts inside
 the page. Pages are rewritten as they are stored: known styles come from the assets, every script and every handler is
@@ -21,8 +21,8 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-ASSETS = Path(__file__).with_name("data_docs_assets")
-OURS = Path(__file__).with_name("data_docs_ours")
+ASSETS = Path(__file__).with_name("assets")
+OURS = Path(__file__).with_name("ours")
 OFFLINE = "static/offline"
 
 _LOGO = "static/images/logo-long.png"
