@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from etl.pipeline.maintenance import Keep
 from etl.spark.runner.client import StepFailed, StepRefused, answers, maintain
 from etl.spark.runner.service import app, listening
-from etl.stack.processes import wait_until
+from etl.stack.supervision.processes import wait_until
 from tests.support.site import Site, order, quiet
 
 pytestmark = pytest.mark.spark

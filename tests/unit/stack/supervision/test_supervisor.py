@@ -7,9 +7,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any, cast
 
-from etl.stack.probe import Probe
-from etl.stack.processes import Guarded, wait_until
-from etl.stack.supervisor import EXCUSED_S, FAILED_PAUSE_S, FORGIVEN, Kept, Watch
+from etl.stack.supervision.probe import Probe
+from etl.stack.supervision.processes import Guarded, wait_until
+from etl.stack.supervision.supervisor import EXCUSED_S, FAILED_PAUSE_S, FORGIVEN, Kept, Watch
 
 
 @dataclass

@@ -193,7 +193,7 @@ def end(running: dict[int, Part]) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`airflow_host LOGS [--migrate]`"""
+    """`host LOGS [--migrate]`"""
     logs = Path(arguments[0])
     for module in SHARED:
         import_module(module)

@@ -22,7 +22,7 @@ from etl.settings import PROJECT, Settings
 from etl.stack import postgres
 from etl.stack.credentials import credentials
 from etl.stack.environment import project_environment
-from etl.stack.processes import Service
+from etl.stack.supervision.processes import Service
 
 USER = "admin"
 
@@ -84,7 +84,7 @@ def service(settings: Settings) -> Service:
     # Without this file every process would write its own, with secrets of its own, at the same time.
     _write_private(home / "airflow.cfg", "# Airflow is told everything through its environment.\n")
     logs = settings.var / "logs"
-    argv = [sys.executable, "-m", "etl.stack.airflow_host", str(logs)]
+    argv = [sys.executable, "-m", "etl.stack.airflow.host", str(logs)]
     # Asking Airflow whether there is anything to migrate takes as long as migrating, so we remember.
     memo = _memo(settings)
     if not memo.exists() or memo.read_text() != _schema(settings):

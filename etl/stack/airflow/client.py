@@ -17,7 +17,7 @@ from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_af
 
 from etl.errors import MissingPart, TerminalError, TransientError
 from etl.settings import Settings
-from etl.stack import airflow_services
+from etl.stack.airflow import services
 from etl.stack.credentials import credentials
 
 DONE = frozenset({"success", "failed"})
@@ -80,7 +80,7 @@ class Airflow:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """The Airflow of this stack."""
-        return cls(airflow_services.url(settings), airflow_services.USER, credentials(settings).airflow_password)
+        return cls(services.url(settings), services.USER, credentials(settings).airflow_password)
 
     def __enter__(self) -> Self:
         return self

@@ -19,8 +19,8 @@ from typing import Literal
 
 import structlog
 
-from etl.stack.probe import Probe
-from etl.stack.processes import Guarded
+from etl.stack.supervision.probe import Probe
+from etl.stack.supervision.processes import Guarded
 
 Status = Literal["starting", "running", "restarting", "failed"]
 Begin = Callable[[], Guarded]

@@ -26,8 +26,8 @@ import psutil
 
 from etl.errors import TerminalError
 from etl.settings import Settings
-from etl.stack import guard
 from etl.stack.os_account import Account
+from etl.stack.supervision import guard
 
 MARK = "_FRONTSTAGE_STACK"
 SERVICE_MARK = "_FRONTSTAGE_SERVICE"
