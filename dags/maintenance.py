@@ -58,7 +58,7 @@ def correlations() -> dict[str, Any]:
 @task
 def masters() -> list[dict[str, Any]]:
     """Pages compacted and change logs pruned."""
-    from etl.masters.maintenance import care
+    from etl.masters.upkeep.maintenance import care
     from etl.stack import postgres
 
     own = settings.load()

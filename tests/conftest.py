@@ -57,7 +57,7 @@ _SLOW = tuple(
         "unit/masters/delta",
         "unit/masters/test_direct_readers.py",
         "unit/masters/test_joins_while_masters_change.py",
-        "unit/masters/test_maintenance.py",
+        "unit/masters/upkeep/test_maintenance.py",
     )
 )
 """Where tests run whole batches, processes, many stores or many histories: `make test-fast` leaves them out."""

@@ -17,8 +17,8 @@ def run_work(work: str, master: str) -> dict[str, Any]:
     """Do one thing for one master; a terminal error fails the task for good, any other is retried."""
     from etl import settings
     from etl.errors import TerminalError
-    from etl.masters.maintenance import ReadDirectly, run
     from etl.masters.pages.errors import NothingPublished
+    from etl.masters.upkeep.maintenance import ReadDirectly, run
     from etl.stack import postgres
 
     own = settings.load()

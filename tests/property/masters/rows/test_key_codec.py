@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import example, given, settings
 
-from etl.masters import key_codec
+from etl.masters.rows import key_codec
 
 integers = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 texts = st.text(st.sampled_from("\0\x01aé"), max_size=5)

@@ -17,12 +17,13 @@ from etl.contract.model import Master
 from etl.enrich.build import build
 from etl.enrich.planning.auto import AutoTactic
 from etl.enrich.spec import JoinSpec
-from etl.masters import explanation, maintenance
+from etl.masters import explanation
 from etl.masters.front_stage.keeper import divided
-from etl.masters.maintenance import ReadDirectly, UnknownMaster
 from etl.masters.masters import page_store, store_name
 from etl.masters.pages.store import PageStore
-from etl.masters.status import status
+from etl.masters.upkeep import maintenance
+from etl.masters.upkeep.maintenance import ReadDirectly, UnknownMaster
+from etl.masters.upkeep.status import status
 from etl.masters.wiring import masters_of
 from etl.pipeline.tasks.enrich import EnrichPlan
 from etl.settings import PROJECT, Settings

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from etl.columnar.keys import kind, same_kind, to_contiguous
 from etl.enrich.errors import DuplicateMasterKey, NullMasterKey
-from etl.masters import key_codec
-from etl.masters.key_codec import Mask
 from etl.masters.pages.errors import ColumnMismatch, ColumnUnsupported
+from etl.masters.rows import key_codec
+from etl.masters.rows.key_codec import Mask
 
 CODE, DELETED, KEY = "__code", "__deleted", "key"
 

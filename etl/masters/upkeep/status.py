@@ -9,12 +9,12 @@ from typing import Any
 
 from etl.contract.model import Master
 from etl.errors import FrontstageError
-from etl.masters.maintenance import store_of
 from etl.masters.pages.compact import CompactWhen
 from etl.masters.pages.errors import NothingPublished
 from etl.masters.pages.manifest import Manifest
 from etl.masters.pages.store import PageStore
 from etl.masters.pins import Pin
+from etl.masters.upkeep.maintenance import store_of
 from etl.settings import Settings
 
 _SHOWN = ("follow", "snapshot", "quiet_since", "delta_version")

@@ -24,7 +24,6 @@ from etl.contract.model import Master
 from etl.errors import SettingsError, TerminalError
 from etl.masters.declared import declared_masters
 from etl.masters.masters import PINS_FOR, PagesMasters, page_store, store_name
-from etl.masters.observed_source import ObservedSource, RowsSoFar
 from etl.masters.pages.compact import CompactWhen, compact
 from etl.masters.pages.errors import NothingPublished, VersionGone
 from etl.masters.pages.manifest import Manifest
@@ -32,6 +31,7 @@ from etl.masters.pages.publish import Publisher
 from etl.masters.pages.store import PageStore
 from etl.masters.postgres.source import keep_change_log, prune_change_log
 from etl.masters.source import Position
+from etl.masters.upkeep.observed_source import ObservedSource, RowsSoFar
 from etl.masters.wiring import source_of
 from etl.model import Progress
 from etl.settings import Settings
