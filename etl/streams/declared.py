@@ -31,7 +31,7 @@ from etl.correlate.model import Window
 from etl.correlate.multiway.errors import RootNotReachable, UnknownName, WindowNotPositive
 from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.correlate.multiway.query import Site
-from etl.correlate.query import Query, StreamType, compile_query
+from etl.correlate.query.compile import Query, StreamType, compile_query
 from etl.errors import TerminalError
 from etl.settings import Settings
 from etl.streams.sites.query import site_query

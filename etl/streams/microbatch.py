@@ -20,7 +20,7 @@ from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.adapters.losses import LossBook
 from etl.contract.correlations.correlation import Correlation
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.model import LinesDoNotAddUp, Progress
 from etl.pipeline import isolate
 from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, no_fault

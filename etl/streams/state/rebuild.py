@@ -22,7 +22,7 @@ import numpy as np
 from etl.contract.correlations.correlation import Correlation
 from etl.correlate.biclique.pipeline import Arrivals, Pipeline
 from etl.correlate.model import FIRST, Side, places, references
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.correlate.watermark import Watermark
 from etl.streams.decision import Evolved
 from etl.streams.declared import compiled

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from etl.correlate.index.runs import Run
 from etl.correlate.model import Side
-from etl.correlate.runs import Run
 from etl.streams.files import FileDamaged, FileStore
 from etl.streams.log import from_ipc, to_ipc
 

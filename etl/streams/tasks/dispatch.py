@@ -21,7 +21,7 @@ from etl.adapters.delta.data_files import write_part
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.biclique.pipeline import Arrivals, Arrived, arrive, prepared
 from etl.correlate.model import Side, places, references
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.ingest.render import as_json
 from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.late import announce

@@ -11,7 +11,7 @@ from etl.contract.correlations.correlation import Correlation
 from etl.contract.schema import correlation_schema_text, stream_schema_text
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.model import Window
-from etl.correlate.query import Query, compile_query
+from etl.correlate.query.compile import Query, compile_query
 from etl.settings import PROJECT
 from etl.streams.decision import Evolved, GatheredCorrelation
 from etl.streams.log import Segment

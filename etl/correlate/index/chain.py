@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from etl.correlate.index.runs import Layout, Probes, Run
 from etl.correlate.model import I64, Side, Tuples, Window
-from etl.correlate.runs import Layout, Probes, Run
 
 PERIODS = 10  # sub-indexes per window
 FANOUT = 4  # runs of like size that are merged into one

@@ -23,9 +23,9 @@ from sqlglot import exp
 
 from etl.columnar.expression import Expression, common_type, compile_tree
 from etl.columnar.expression import types as sql_types
-from etl.correlate.affine import Inequality, inequalities
+from etl.correlate.index.runs import Layout
 from etl.correlate.model import Side, Window
-from etl.correlate.runs import Layout
+from etl.correlate.query.affine import Inequality, inequalities
 
 Encoding = Literal["integer", "decimal", "moment", "float"]
 

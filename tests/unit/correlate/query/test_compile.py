@@ -7,8 +7,8 @@ import pytest
 
 from etl.columnar.expression import ExpressionRefused
 from etl.correlate.model import Window
-from etl.correlate.order import join_order
-from etl.correlate.query import Query, StreamType, compile_query
+from etl.correlate.query.compile import Query, StreamType, compile_query
+from etl.correlate.query.order import join_order
 
 MINUTE = 60_000_000
 MOMENT, MONEY = pa.timestamp("us", "UTC"), pa.decimal128(18, 2)

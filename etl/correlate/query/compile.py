@@ -18,10 +18,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from etl.columnar.expression import Expression, ExpressionRefused, compile_tree, parse_sql, place
-from etl.correlate.condition import Condition, Sides, condition
 from etl.correlate.model import Side, Window
-from etl.correlate.order import JoinOrder, join_order
-from etl.correlate.output import Grouping, results
+from etl.correlate.query.condition import Condition, Sides, condition
+from etl.correlate.query.order import JoinOrder, join_order
+from etl.correlate.query.output import Grouping, results
 
 _ALLOWED = {"expressions", "from_", "joins", "where", "group", "distinct", "kind", "hint", "operation_modifiers"}
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from etl.columnar.multimap import bucket_tags, counting_sort, hashes, local_order
 from etl.columnar.sorted_index import ascending
 from etl.correlate.errors import StateDamaged
-from etl.correlate.kernels import Found, probe_hash, probe_sorted
+from etl.correlate.index.kernels import Found, probe_hash, probe_sorted
 from etl.correlate.model import FIRST, I64, LAST, U64, Tuples
 
 Layout = Literal["hash", "sorted", "block"]

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from etl.correlate.errors import StateDamaged, WindowRefused
+from etl.correlate.index.chain import ChainConfig, ChainedIndex, Effort
+from etl.correlate.index.runs import Layout, Run
 from etl.correlate.model import (
     FIRST,
     LAST,
@@ -19,8 +21,6 @@ from etl.correlate.model import (
     segments_of,
     shifted,
 )
-from etl.correlate.runs import Layout, Run
-from etl.correlate.state import ChainConfig, ChainedIndex, Effort
 from etl.correlate.watermark import Watermark, joined_watermark
 
 LAYOUTS: tuple[Layout, ...] = ("hash", "sorted", "block")
