@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from etl.adapters import postgres
-from etl.cli.sites_text import site_plan_lines
+from etl.cli.correlations.sites_text import site_plan_lines
 from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.page.queries.sites import shipped
 from etl.pipeline.maintenance import Keep

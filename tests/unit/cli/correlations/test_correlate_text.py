@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from etl.cli.correlate_text import plan_lines, readable, size
+from etl.cli.correlations.correlate_text import plan_lines, readable, size
 
 
 def plan(**changed: Any) -> dict[str, Any]:

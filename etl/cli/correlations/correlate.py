@@ -10,11 +10,11 @@ import typer
 
 from etl import settings as configuration
 from etl.cli.console import Console
-from etl.cli.correlate_text import plan_lines
+from etl.cli.correlations.correlate_text import plan_lines
+from etl.cli.correlations.documents_text import document_plan_lines
+from etl.cli.correlations.sites_text import site_plan_lines
 from etl.cli.database import existing_database, migrated_database
-from etl.cli.documents_text import document_plan_lines
 from etl.cli.options import Json, print_json
-from etl.cli.sites_text import site_plan_lines
 from etl.errors import TerminalError
 
 if TYPE_CHECKING:

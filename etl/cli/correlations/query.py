@@ -10,9 +10,9 @@ import typer
 
 from etl import settings as configuration
 from etl.cli.console import Console
+from etl.cli.correlations.query_text import explain_lines, show_lines
 from etl.cli.database import migrated_database
 from etl.cli.options import Json
-from etl.cli.query_text import explain_lines, show_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
