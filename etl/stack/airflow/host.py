@@ -55,7 +55,7 @@ SHARED = (
     "airflow.sdk.execution_time.supervisor",
     "airflow.sdk.execution_time.task_runner",
     # What our DAG files and their tasks import, so that neither parsing nor a task's start has to wait for it.
-    "etl.airflow.pipeline_dag",
+    "etl.airflow.dags.pipeline",
     "etl.contract.load",
     "etl.settings",
     "etl.spark.runner.client",

@@ -21,10 +21,10 @@ from typing import Any, get_args
 from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from etl.airflow.arrival import ArrivalTrigger
 from etl.airflow.freshness import freshness_alert
-from etl.airflow.held import AskAPerson
-from etl.airflow.links import DataDocsLink, PageLink, ReportLink, link
+from etl.airflow.page.links import DataDocsLink, PageLink, ReportLink, link
+from etl.airflow.tasks.held import AskAPerson
+from etl.airflow.triggers.arrival import ArrivalTrigger
 from etl.contract.errors import PipelineFileError
 from etl.contract.model import Pipeline, Shedding
 from etl.model import Operation

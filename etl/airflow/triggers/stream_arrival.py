@@ -1,6 +1,6 @@
 """Sees tuples arrive in the landing folder of any declared stream: fires when a micro-batch of correlations is due.
 
-As `etl.airflow.arrival` does for a pipeline, with one event for all streams: a batch takes what has landed in all of
+As `triggers.arrival` does for a pipeline, with one event for all streams: a batch takes what has landed in all of
 them. What is due comes from the folders and the ledger and not from memory.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.adapters import postgres
 from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
-from etl.airflow.arrival import ArrivalTrigger
+from etl.airflow.triggers.arrival import ArrivalTrigger
 from etl.contract.model import Format
 from etl.errors import PostgresUnavailable
 from etl.pipeline.input.arrival import Look

@@ -13,7 +13,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from etl.airflow.pipeline_dag import RETRIES, START
+from etl.airflow.dags.pipeline import RETRIES, START
 
 ACTIONS = ["create", "list", "show", "explain", "rows", "delete", "resume"]
 FORM: dict[str, Any] = {

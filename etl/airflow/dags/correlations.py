@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, Asset, AssetWatcher, Metadata, Param, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from etl.airflow.links import PageLink, ReportLink, link
-from etl.airflow.pipeline_dag import NO_BACKFILL, RETRIES, START
-from etl.airflow.site_tasks import gather_at_target, site_group
-from etl.airflow.stream_arrival import StreamArrivalTrigger
+from etl.airflow.dags.pipeline import NO_BACKFILL, RETRIES, START
+from etl.airflow.page.links import PageLink, ReportLink, link
+from etl.airflow.tasks.sites import gather_at_target, site_group
+from etl.airflow.triggers.stream_arrival import StreamArrivalTrigger
 from etl.contract.correlations.correlation import LoggedStream
 from etl.contract.correlations.correlation_files import AnyCorrelation
 from etl.contract.correlations.sites import DeclaredSite, SiteCorrelation
