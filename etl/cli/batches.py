@@ -168,7 +168,7 @@ def maintain(
 ) -> None:
     """Compact tables and pages, remove what nobody needs, forget what is old: as the DAG `maintenance` does daily."""
     from etl.masters.upkeep.maintenance import care
-    from etl.pipeline.retention import remove_run_logs
+    from etl.pipeline.upkeep.retention import remove_run_logs
     from etl.spark.runner.client import maintain as ask
     from etl.spark.runner.client import maintain_correlations
 

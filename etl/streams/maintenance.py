@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from etl.adapters.delta.log import DeltaLog
 from etl.contract.correlations.correlation import LoggedStream
-from etl.pipeline import retention
-from etl.pipeline.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables
-from etl.pipeline.retention import Removed
+from etl.pipeline.upkeep import retention
+from etl.pipeline.upkeep.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables
+from etl.pipeline.upkeep.retention import Removed
 from etl.streams.adhoc.upkeep import QueryUpkeep, query_tables, segments_of_queries
 from etl.streams.declared import compiled, streams_of
 from etl.streams.ledger import StreamInput

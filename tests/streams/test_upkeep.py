@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.pipeline.maintenance import Keep
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.streams.files import FileDamaged, FileStore, open_files
 from etl.streams.steps import CorrelationSteps
 from etl.streams.tasks.in_process import InProcess

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from etl.adapters import claims
 from etl.errors import TerminalError
-from etl.pipeline import recover, retention
-from etl.pipeline.retention import Removed
+from etl.pipeline import recover
 from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN
+from etl.pipeline.upkeep import retention
+from etl.pipeline.upkeep.retention import Removed
 
 if TYPE_CHECKING:
     from etl.adapters.ledger import Ledger

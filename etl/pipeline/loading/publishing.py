@@ -15,8 +15,8 @@ from etl.adapters.ledger import BatchRecord, DataFile
 from etl.adapters.mart import Replaced
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import TerminalError
-from etl.pipeline.copying import Copying
 from etl.pipeline.inspection.comparison import compare
+from etl.pipeline.loading.copying import Copying
 from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, Places
 from etl.validate.distribution import Profile
 
