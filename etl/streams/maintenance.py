@@ -22,11 +22,11 @@ from etl.pipeline.upkeep.retention import Removed
 from etl.streams.adhoc.upkeep import QueryUpkeep, query_tables, segments_of_queries
 from etl.streams.declared import compiled, streams_of
 from etl.streams.ledger import StreamInput
-from etl.streams.log import Segment
-from etl.streams.notes import Notes
 from etl.streams.publishing import delta_log
+from etl.streams.recovery.notes import Notes
 from etl.streams.sites import upkeep
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import LATE, QUARANTINE, RESULTS
 
 if TYPE_CHECKING:

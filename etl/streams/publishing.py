@@ -19,7 +19,7 @@ from etl.streams.adhoc.publish import ROOT, publish_queries
 from etl.streams.declared import compiled, result_schema
 from etl.streams.documents.results import results_schema
 from etl.streams.ledger import NAME, BatchRecord
-from etl.streams.notes import Notes
+from etl.streams.recovery.notes import Notes
 from etl.streams.tasks.plan import LATE, LATE_SCHEMA, QUARANTINE, RESULTS, BatchPlan, Places
 
 if TYPE_CHECKING:

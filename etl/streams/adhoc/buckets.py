@@ -24,8 +24,8 @@ from etl.correlate.adhoc.run.bucket import Attribute, Bucket
 from etl.correlate.adhoc.run.partitioning import even, tasks_of_rows
 from etl.correlate.prepare import event_times
 from etl.streams.adhoc.state import LiveSegment
-from etl.streams.files import FileStore
-from etl.streams.log import from_ipc, segment_name
+from etl.streams.storage.files import FileStore
+from etl.streams.storage.log import from_ipc, segment_name
 
 I64 = npt.NDArray[np.int64]
 

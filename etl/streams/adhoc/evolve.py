@@ -17,7 +17,7 @@ from etl.streams.adhoc.planning import Planned
 from etl.streams.adhoc.registry import EvolvedQueries
 from etl.streams.adhoc.results import aggregated, parse_partials, too_many, written
 from etl.streams.adhoc.state import EventClock
-from etl.streams.log import Segment
+from etl.streams.storage.log import Segment
 
 if TYPE_CHECKING:
     from etl.streams.tasks.plan import BatchPlan

@@ -14,7 +14,7 @@ from etl.correlate.prepare import event_times
 from etl.ingest.render import as_json
 from etl.pipeline.tasks.wire import Message, json_message
 from etl.streams.adhoc.state import LiveSegment
-from etl.streams.log import Segment
+from etl.streams.storage.log import Segment
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
 

@@ -35,8 +35,8 @@ from etl.streams.adhoc.version import (
     streams_for_queries,
     write_version,
 )
-from etl.streams.files import FileStore
-from etl.streams.log import from_ipc, segment_name
+from etl.streams.storage.files import FileStore
+from etl.streams.storage.log import from_ipc, segment_name
 
 
 @dataclass(frozen=True, slots=True)

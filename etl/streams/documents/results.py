@@ -17,7 +17,7 @@ from etl.correlate.documents.model import Pairs, merged
 from etl.pipeline.tasks.wire import Message
 from etl.streams.documents.files import Assigned
 from etl.streams.documents.state import DocumentPlan
-from etl.streams.log import SegmentRows
+from etl.streams.storage.log import SegmentRows
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import RESULTS, BatchPlan
 

@@ -28,7 +28,7 @@ from etl.streams.adhoc.late import announce
 from etl.streams.declared import compiled
 from etl.streams.documents.assign import assign_all
 from etl.streams.documents.reading import DocumentReading, reading
-from etl.streams.log import write_segment
+from etl.streams.storage.log import write_segment
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, CorrelationPlan, StreamPlan
 

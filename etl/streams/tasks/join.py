@@ -30,8 +30,8 @@ from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.join import join_queries
 from etl.streams.declared import compiled
 from etl.streams.documents.join import join_documents
-from etl.streams.log import SegmentRows
 from etl.streams.state.state_files import RunWriter, StateRun, open_run
+from etl.streams.storage.log import SegmentRows
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import BatchPlan, CorrelationPlan
 from etl.streams.tasks.results import Results

@@ -14,10 +14,10 @@ from etl.correlate.model import Window
 from etl.correlate.query.compile import Query, compile_query
 from etl.settings import PROJECT
 from etl.streams.decision import Evolved, GatheredCorrelation
-from etl.streams.log import Segment
 from etl.streams.state.evolve import evolve
 from etl.streams.state.routers import router_from_json, router_json
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import CorrelationPlan, CorrelationState, RoutingNote
 from tests.support.correlate_histories import SECOND, STREAMS
 

@@ -19,10 +19,10 @@ from etl.streams import views
 from etl.streams.adhoc.registry import QueryRegistry
 from etl.streams.adhoc.settle import settle_queries
 from etl.streams.declared import compiled
-from etl.streams.log import newest_number
-from etl.streams.notes import Notes, Snapshot
 from etl.streams.publishing import delta_log
+from etl.streams.recovery.notes import Notes, Snapshot
 from etl.streams.refused import refused_lines
+from etl.streams.storage.log import newest_number
 from etl.streams.tasks.plan import LATE, QUARANTINE, RESULTS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from etl.correlate.model import I64
 from etl.correlate.prepare import event_times
 from etl.correlate.rows import take_rows
-from etl.streams.files import FileDamaged, FileStore
+from etl.streams.storage.files import FileDamaged, FileStore
 
 
 @dataclass(frozen=True, slots=True)
