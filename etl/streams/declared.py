@@ -22,8 +22,8 @@ from etl.contract.correlations.documents import DocumentCorrelation
 from etl.contract.correlations.sites import DeclaredSites, SiteCorrelation, load_sites
 from etl.contract.errors import Mistake, PipelineFileError, Refusal, TomlPath
 from etl.contract.load import load_all, located
-from etl.contract.locate import line_of, lines_of
 from etl.contract.model import Pipeline
+from etl.contract.parsing.locate import line_of, lines_of
 from etl.contract.words.names import column
 from etl.contract.words.types import stored_type
 from etl.correlate.errors import RoutingRefused, WindowRefused

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from etl.contract.correlations.correlation import Correlation
-from etl.contract.schema import correlation_schema_text, stream_schema_text
+from etl.contract.parsing.schema import correlation_schema_text, stream_schema_text
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.model import Window
 from etl.correlate.query.compile import Query, compile_query

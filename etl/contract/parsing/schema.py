@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from etl.contract.correlations.correlation import CorrelationDocument, StreamDocument
 from etl.contract.correlations.documents import DocumentCorrelationFile, DocumentStreamFile
 from etl.contract.correlations.sites import SiteCorrelationFile
-from etl.contract.document import Document
+from etl.contract.parsing.document import Document
 
 
 def schema_text() -> str:

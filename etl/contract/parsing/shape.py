@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from etl.contract.document import Document
 from etl.contract.errors import Mistake, TomlPath, unknown
+from etl.contract.parsing.document import Document
 
 M = TypeVar("M", bound=BaseModel)
 _KINDS = {

@@ -22,9 +22,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.contract.document import FieldTable, Limits
 from etl.contract.errors import Refusal, TomlPath
 from etl.contract.model import Bound, Field, PatternRule, RangeRule, RelativeTime, Rule, Scalar, SetRule
+from etl.contract.parsing.document import FieldTable, Limits
 from etl.contract.words import values
 from etl.contract.words.types import UnknownType, arrow_type, declared_name
 

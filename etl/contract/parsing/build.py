@@ -14,8 +14,6 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from etl.contract import fields as field_tables
-from etl.contract.document import Document, FieldTable, MasterTable, RuleTable, SourceTable
 from etl.contract.errors import Mistake, Refusal, TomlPath, unknown
 from etl.contract.model import (
     Expectation,
@@ -29,6 +27,8 @@ from etl.contract.model import (
     Stream,
     Topic,
 )
+from etl.contract.parsing import fields as field_tables
+from etl.contract.parsing.document import Document, FieldTable, MasterTable, RuleTable, SourceTable
 from etl.contract.words import times
 
 _LIMITS = ("min", "max", "after", "before", "one_of", "pattern")

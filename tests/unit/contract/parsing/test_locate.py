@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from etl.contract.locate import line_of, lines_of
+from etl.contract.parsing.locate import line_of, lines_of
 
 TEXT = '''\
 # a comment with [brackets] and = signs
