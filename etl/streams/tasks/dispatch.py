@@ -24,7 +24,7 @@ from etl.correlate.model import Side, places, references
 from etl.correlate.query.compile import Query
 from etl.ingest.render import as_json
 from etl.pipeline.tasks.wire import Message
-from etl.streams.adhoc.late import announce
+from etl.streams.adhoc.tasks.late import announce
 from etl.streams.declared import compiled
 from etl.streams.documents.assign import assign_all
 from etl.streams.documents.reading import DocumentReading, reading

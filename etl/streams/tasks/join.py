@@ -27,7 +27,7 @@ from etl.correlate.model import Pairs, Side, Tuples, Window, opposite
 from etl.correlate.query.compile import JoinStep, Query
 from etl.correlate.rows import JoinedRows, RowResidual
 from etl.pipeline.tasks.wire import Message
-from etl.streams.adhoc.join import join_queries
+from etl.streams.adhoc.tasks.join import join_queries
 from etl.streams.declared import compiled
 from etl.streams.documents.join import join_documents
 from etl.streams.state.state_files import RunWriter, StateRun, open_run

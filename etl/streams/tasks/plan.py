@@ -19,7 +19,7 @@ from etl.correlate.model import FIRST
 from etl.correlate.watermark import Watermark
 from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.settings import Settings
-from etl.streams.adhoc.plan import QueriesPlan
+from etl.streams.adhoc.tasks.plan import QueriesPlan
 from etl.streams.documents.state import DocumentPlan
 from etl.streams.state.routers import router_from_json, router_json
 from etl.streams.state.state_files import StateRun

@@ -18,10 +18,10 @@ from etl.correlate.adhoc.query.model import Edge
 from etl.correlate.adhoc.run.bucket import Bucket
 from etl.correlate.adhoc.run.engine import AdhocJoin
 from etl.pipeline.tasks.wire import Message
-from etl.streams.adhoc.buckets import EVERYTHING, BucketCache, Share, by_batch
-from etl.streams.adhoc.plan import QueriesPlan
-from etl.streams.adhoc.results import TaskResults
 from etl.streams.adhoc.state import LiveSegment
+from etl.streams.adhoc.tasks.buckets import EVERYTHING, BucketCache, Share, by_batch
+from etl.streams.adhoc.tasks.plan import QueriesPlan
+from etl.streams.adhoc.tasks.results import TaskResults
 from etl.streams.adhoc.version import LastJoin, Version, open_version, streams_for_queries
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import BatchPlan
