@@ -20,8 +20,8 @@ import pyarrow as pa
 from etl.columnar import csr
 from etl.contract.correlations.correlation import LoggedStream
 from etl.correlate.adhoc.query.keys import index_by
-from etl.correlate.adhoc.run.bucket import Attribute, Bucket
-from etl.correlate.adhoc.run.partitioning import even, tasks_of_rows
+from etl.correlate.adhoc.run.changes.partitioning import even, tasks_of_rows
+from etl.correlate.adhoc.run.joins.bucket import Attribute, Bucket
 from etl.correlate.prepare import event_times
 from etl.streams.adhoc.state import LiveSegment
 from etl.streams.storage.files import FileStore

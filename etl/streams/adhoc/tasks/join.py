@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from etl.correlate.adhoc.plan import Plan
 from etl.correlate.adhoc.query.model import Edge
-from etl.correlate.adhoc.run.bucket import Bucket
 from etl.correlate.adhoc.run.engine import AdhocJoin
+from etl.correlate.adhoc.run.joins.bucket import Bucket
 from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.state import LiveSegment
 from etl.streams.adhoc.tasks.buckets import EVERYTHING, BucketCache, Share, by_batch

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from etl.adapters.delta.data_files import write_part
 from etl.correlate.adhoc.query.model import Aggregate, Query
-from etl.correlate.adhoc.run.result import COUNT, QueryRows, atom_name, finalise, merge_partials
+from etl.correlate.adhoc.run.sinks.result import COUNT, QueryRows, atom_name, finalise, merge_partials
 from etl.pipeline.tasks.wire import Message, rows_message, rows_of
 from etl.streams.adhoc.version import Version
 from etl.streams.tasks import wire

@@ -23,8 +23,8 @@ from etl.columnar import bitsets, csr
 from etl.columnar.bitsets import U64, Bools
 from etl.columnar.csr import I32, I64, Csr
 from etl.correlate.adhoc.query.model import Edge, End
-from etl.correlate.adhoc.run import kernels
-from etl.correlate.adhoc.run.bucket import Bucket
+from etl.correlate.adhoc.run.joins import kernels
+from etl.correlate.adhoc.run.joins.bucket import Bucket
 
 CHUNK_PAIRS = 1 << 21  # pairs that are multiplied out at a time
 _NARROWED = 8  # renumbered query sets that are remembered

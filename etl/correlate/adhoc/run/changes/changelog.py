@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from etl.correlate.adhoc.plan import Plan
 from etl.correlate.adhoc.query.model import Query
-from etl.correlate.adhoc.run.partitioning import Partitioning
+from etl.correlate.adhoc.run.changes.partitioning import Partitioning
 
 
 @dataclass(frozen=True, slots=True)

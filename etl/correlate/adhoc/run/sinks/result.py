@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from etl.columnar.csr import I32
 from etl.correlate.adhoc.query.model import Aggregate, ColumnOf, OutputColumn, Query
-from etl.correlate.adhoc.run.bucket import Bucket
+from etl.correlate.adhoc.run.joins.bucket import Bucket
 
 AtomKind = Literal["sum", "nonnull", "min", "max"]
 Atom = tuple[AtomKind, ColumnOf]

@@ -23,10 +23,10 @@ from etl.columnar.csr import I32, I64
 from etl.columnar.keys import to_contiguous
 from etl.correlate.adhoc.query.domain import domain_of, from_numbers, to_numbers
 from etl.correlate.adhoc.query.model import ColumnOf, Query
-from etl.correlate.adhoc.run import kernels
-from etl.correlate.adhoc.run.bucket import Bucket
-from etl.correlate.adhoc.run.factor import Factor, Link
-from etl.correlate.adhoc.run.result import COUNT, Atom, atom_name, atoms_of, group_name
+from etl.correlate.adhoc.run.joins import kernels
+from etl.correlate.adhoc.run.joins.bucket import Bucket
+from etl.correlate.adhoc.run.joins.factor import Factor, Link
+from etl.correlate.adhoc.run.sinks.result import COUNT, Atom, atom_name, atoms_of, group_name
 
 Numbers = npt.NDArray[Any]
 

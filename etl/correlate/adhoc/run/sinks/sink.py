@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from etl.columnar import bitsets
 from etl.correlate.adhoc.query.model import ColumnOf
-from etl.correlate.adhoc.run import eager
-from etl.correlate.adhoc.run.aggregate import aggregate
+from etl.correlate.adhoc.run.changes.partitioning import Partitioning, tasks_of_rows
 from etl.correlate.adhoc.run.components import Team
-from etl.correlate.adhoc.run.count import Counts, counts
-from etl.correlate.adhoc.run.eager import Flat
-from etl.correlate.adhoc.run.factor import Factor, Rows, multiply_out
-from etl.correlate.adhoc.run.partitioning import Partitioning, tasks_of_rows
-from etl.correlate.adhoc.run.result import COUNT, Chunk, QueryRows, merge_partials
-from etl.correlate.adhoc.run.tally import tally
+from etl.correlate.adhoc.run.joins import eager
+from etl.correlate.adhoc.run.joins.eager import Flat
+from etl.correlate.adhoc.run.joins.factor import Factor, Rows, multiply_out
+from etl.correlate.adhoc.run.sinks.aggregate import aggregate
+from etl.correlate.adhoc.run.sinks.count import Counts, counts
+from etl.correlate.adhoc.run.sinks.result import COUNT, Chunk, QueryRows, merge_partials
+from etl.correlate.adhoc.run.sinks.tally import tally
 
 _AT_A_TIME = 256  # joins that are counted together
 

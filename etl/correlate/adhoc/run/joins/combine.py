@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from etl.correlate.adhoc.run.bucket import When
+from etl.correlate.adhoc.run.joins.bucket import When
 
 
 def combinations(there: Sequence[Sequence[When]], newest: int, window: int) -> Iterator[tuple[When, ...]]:

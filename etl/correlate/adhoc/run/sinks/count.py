@@ -20,8 +20,8 @@ import numpy as np
 from etl.columnar import bitsets
 from etl.columnar.csr import I32, I64, Csr
 from etl.correlate.adhoc.query.model import End
-from etl.correlate.adhoc.run import kernels
-from etl.correlate.adhoc.run.factor import Factor, Link, common_numbering, mask_row
+from etl.correlate.adhoc.run.joins import kernels
+from etl.correlate.adhoc.run.joins.factor import Factor, Link, common_numbering, mask_row
 
 WEIGHT_BYTES = 64 << 20  # of what sides weigh, beyond which the oldest is weighed again
 _NONE = np.ones((0, 0), np.int64)  # no weights: every row counts once

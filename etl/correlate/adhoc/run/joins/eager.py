@@ -15,9 +15,9 @@ from etl.columnar import bitsets, csr
 from etl.columnar.bitsets import U64
 from etl.columnar.csr import I32, Csr
 from etl.correlate.adhoc.query.model import Edge, End
-from etl.correlate.adhoc.run import kernels
-from etl.correlate.adhoc.run.bucket import Bucket
-from etl.correlate.adhoc.run.factor import Factor, QuerySets, Rows, common_numbering, mask_row
+from etl.correlate.adhoc.run.joins import kernels
+from etl.correlate.adhoc.run.joins.bucket import Bucket
+from etl.correlate.adhoc.run.joins.factor import Factor, QuerySets, Rows, common_numbering, mask_row
 
 
 @dataclass(frozen=True, slots=True)

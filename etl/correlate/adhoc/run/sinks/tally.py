@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.correlate.adhoc.query.model import ColumnOf, Query
-from etl.correlate.adhoc.run.result import COUNT, Atom, Chunk, atom_name, atoms_of, group_name, merge_partials
+from etl.correlate.adhoc.run.sinks.result import COUNT, Atom, Chunk, atom_name, atoms_of, group_name, merge_partials
 
 
 def tally(query: Query, chunk: Chunk, type_of: Callable[[ColumnOf], pa.DataType]) -> pa.Table | None:
