@@ -22,7 +22,7 @@ MINUTES: Any = Param(60, type="integer", minimum=1, maximum=600, title="Minutes"
 @task(owner="frontstage", map_index_template="{{ pipeline }}", max_active_tis_per_dag=1)
 def drain(pipeline: str) -> dict[str, Any]:
     """Reload shed events of one pipeline, on the resident driver."""
-    from etl.airflow.backlog import drain_pipeline
+    from etl.airflow.tasks.backlog import drain_pipeline
 
     context: Any = get_current_context()
     context["pipeline"] = pipeline  # what Airflow's pages call this task

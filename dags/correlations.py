@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from etl import settings
-from etl.airflow.correlations_dag import broken_dag, correlations_dag
-from etl.airflow.site_tasks import with_known_executors
+from etl.airflow.dags.correlations import broken_dag, correlations_dag
+from etl.airflow.tasks.sites import with_known_executors
 from etl.contract.correlations.correlation_files import load_correlations, load_streams
 from etl.contract.correlations.sites import load_sites
 

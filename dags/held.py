@@ -14,8 +14,8 @@ from typing import Any
 
 from airflow.sdk import Param, dag, get_current_context, task
 
-from etl.airflow.held import DAG_ID, REJECT, RELEASE
-from etl.airflow.held_question import HeldQuestion
+from etl.airflow.tasks.held import DAG_ID, REJECT, RELEASE
+from etl.airflow.tasks.held_question import HeldQuestion
 
 RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=20), "owner": "frontstage"}  # outlasts a batch under way
 FORM: dict[str, Any] = {
@@ -28,7 +28,7 @@ NOTE = Param("", type="string", maxLength=2000, title="Why", description="A reje
 @task
 def describe() -> str:
     """What the audit found, for the person who decides."""
-    from etl.airflow.held import describe as described
+    from etl.airflow.tasks.held import describe as described
 
     asked: Any = get_current_context()["params"]
     return described(asked["pipeline"], asked["batch"])
@@ -37,7 +37,7 @@ def describe() -> str:
 @task
 def act(response: dict[str, Any]) -> dict[str, Any]:
     """Write the answer down."""
-    from etl.airflow.held import act as acted
+    from etl.airflow.tasks.held import act as acted
 
     asked: Any = get_current_context()["params"]
     return acted(asked["pipeline"], asked["batch"], response)

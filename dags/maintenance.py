@@ -58,7 +58,7 @@ def correlations() -> dict[str, Any]:
 @task
 def masters() -> list[dict[str, Any]]:
     """Pages compacted and change logs pruned."""
-    from etl.masters.maintenance import care
+    from etl.masters.upkeep.maintenance import care
     from etl.stack import postgres
 
     own = settings.load()
@@ -68,7 +68,7 @@ def masters() -> list[dict[str, Any]]:
 @task
 def logs() -> int:
     """Bytes of logs of old runs that are removed."""
-    from etl.pipeline.retention import remove_run_logs
+    from etl.pipeline.upkeep.retention import remove_run_logs
 
     asked = get_current_context()["params"]
     before = datetime.now(UTC) - timedelta(days=asked["days"])

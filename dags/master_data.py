@@ -13,7 +13,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task_group
 
 from etl import settings
-from etl.airflow.master_tasks import care, refreshing
+from etl.airflow.tasks.masters import care, refreshing
 from etl.masters.declared import declared_masters
 
 RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=30), "owner": "frontstage"}  # outlasts somebody who publishes

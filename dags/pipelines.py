@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from etl import settings
-from etl.airflow.pipeline_dag import broken_dag, pipeline_dag
+from etl.airflow.dags.pipeline import broken_dag, pipeline_dag
 from etl.contract.load import load_all
 
 own = settings.load()

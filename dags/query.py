@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from etl.airflow.query_dag import query_dag
+from etl.airflow.dags.query import query_dag
 
 flow = query_dag()

@@ -62,10 +62,11 @@ def _parameter(one: Any) -> str:
 def dags() -> str:
     """Every DAG file with its documentation and the fields of its form, read without importing Airflow."""
     lines = ["# DAGs and their forms", "", "Values that a form refuses, the REST API refuses too.", ""]
-    for path in [*sorted((PROJECT / "dags").glob("*.py")), *sorted((PROJECT / "etl" / "airflow").glob("*_dag.py"))]:
+    files, made = PROJECT / "dags", PROJECT / "etl" / "airflow" / "dags"
+    for path in [*sorted(files.glob("*.py")), *sorted(made.glob("[!_]*.py"))]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         forms = list(_forms(tree))
-        if path.parent.name == "dags" or forms:
+        if path.parent == files or forms:
             lines += [f"## {path.relative_to(PROJECT)}", "", _quoted(ast.get_docstring(tree) or ""), ""]
         if forms:
             lines += ["| field | default | type | what |", "| --- | --- | --- | --- |", *forms, ""]

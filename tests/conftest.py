@@ -43,9 +43,9 @@ _SLOW = tuple(
         "property/correlate",
         "property/masters",
         "streams",
-        "unit/adapters/test_audit_suite.py",
-        "unit/adapters/test_great_expectations.py",
-        "unit/adapters/test_loading_great_expectations.py",
+        "unit/adapters/great_expectations/test_audit.py",
+        "unit/adapters/great_expectations/test_loading.py",
+        "unit/adapters/great_expectations/test_suite.py",
         "unit/bench",
         "unit/cli/test_master.py",
         "unit/cli/test_pipeline.py",
@@ -57,7 +57,7 @@ _SLOW = tuple(
         "unit/masters/delta",
         "unit/masters/test_direct_readers.py",
         "unit/masters/test_joins_while_masters_change.py",
-        "unit/masters/test_maintenance.py",
+        "unit/masters/upkeep/test_maintenance.py",
     )
 )
 """Where tests run whole batches, processes, many stores or many histories: `make test-fast` leaves them out."""

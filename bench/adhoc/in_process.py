@@ -17,7 +17,7 @@ from etl.correlate.adhoc.optimize.statistics import sample_streams
 from etl.correlate.adhoc.plan import Choice, Plan
 from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
-from etl.correlate.adhoc.run.changelog import Changelog
+from etl.correlate.adhoc.run.changes.changelog import Changelog
 from etl.correlate.adhoc.run.engine import AdhocJoin
 
 Row = dict[str, Any]

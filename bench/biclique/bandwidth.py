@@ -12,9 +12,9 @@ from etl.correlate import aggregate
 from etl.correlate.biclique.analysis import Stream, biclique_bandwidth, matrix_bandwidth
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.biclique.unit import step
+from etl.correlate.index.chain import ChainConfig, ChainedIndex
 from etl.correlate.model import Window
-from etl.correlate.query import StreamType, compile_query
-from etl.correlate.state import ChainConfig, ChainedIndex
+from etl.correlate.query.compile import StreamType, compile_query
 
 TUPLE_BYTES = {False: 40, True: 48}  # of a message: reference, time, place, key; or value and range
 SETTINGS = ("JM16", "JB8", "JB8-CR2", "JB8-CR4")

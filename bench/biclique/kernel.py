@@ -12,9 +12,9 @@ import time
 import numpy as np
 
 from bench.biclique.result import Figure, at_least, at_most
+from etl.correlate.index.chain import ChainConfig, ChainedIndex, Effort
+from etl.correlate.index.runs import Layout
 from etl.correlate.model import Tuples, Window, places, references
-from etl.correlate.runs import Layout
-from etl.correlate.state import ChainConfig, ChainedIndex, Effort
 
 BATCH, WINDOW_US, REPEATS = 50_000, 600_000_000, 12
 SIZES = (1_000_000, 5_000_000)

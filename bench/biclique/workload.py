@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from etl.correlate.condition import Condition
 from etl.correlate.model import I64, Tuples, Window, places, references
-from etl.correlate.query import StreamType, compile_query
+from etl.correlate.query.compile import StreamType, compile_query
+from etl.correlate.query.condition import Condition
 
 FOLDER = Path(__file__).resolve().parents[2] / "var" / "bench" / "biclique"
 QUERIES = ("Q5", "Q7", "Band")

@@ -28,7 +28,7 @@ from etl.contract.load import load as load_pipeline
 from etl.errors import TransientError
 from etl.samples import generate_master, seed
 from etl.settings import Settings
-from etl.stack.airflow import Airflow
+from etl.stack.airflow.client import Airflow
 from etl.stack.stack import Stack
 
 _SEED, _PRODUCTS, _PIPELINE = 1, 20_000, "orders"

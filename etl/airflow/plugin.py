@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from etl.airflow.links import MOUNT, address
+from etl.airflow.page.links import MOUNT, address
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -27,7 +27,7 @@ class Page:
     @cached_property
     def app(self) -> FastAPI:
         from etl import settings
-        from etl.airflow.page_access import AirflowAccess
+        from etl.airflow.page.access import AirflowAccess
         from etl.page.app import create_app
         from etl.stack import postgres
 

@@ -1,12 +1,13 @@
 """The `frontstage` command: thin wiring from words to the parts that do the work.
 
-    stack     up, down; doctor               master     publish, refresh, compact, status
-    batches   run, status, audit, maintain;  explain    why joins do what they do; explain_event
-    pipeline  check, list, show, new         correlate  run, status, explain, history, list, check, report, reset
-    quarantine  list, show, release, reject  backlog    list, show, drain
-    held      list, release, reject          query      create, list, show, explain, rows, delete, resume
-    report    show, acknowledge, digest      reprocess  days, with today's rules
+    stack       up, down                        master      publish, refresh, compact, status
+    batches     run, status, audit, maintain    pipeline    check, list, show, new
     console, database, options   what commands share
+
+    inspection/    doctor, explain, explain_event; report: show, acknowledge, digest; backlog: list, show, drain
+    review/        quarantine: list, show, release, reject; held: list, release, reject; reprocess
+    correlations/  correlate: run, status, explain, history, list, check, report, reset
+                   query: create, list, show, explain, rows, delete, resume
 
 `generate`, `demo` and `demo-correlations` are commands of `etl.samples`, mounted here.
 
@@ -20,23 +21,11 @@ from typing import NoReturn
 
 import typer
 
-from etl.cli import (
-    backlog,
-    batches,
-    correlate,
-    doctor,
-    explain,
-    explain_event,
-    held,
-    master,
-    pipeline,
-    quarantine,
-    query,
-    report,
-    reprocess,
-    stack,
-)
+from etl.cli import batches, master, pipeline, stack
 from etl.cli.console import print_error
+from etl.cli.correlations import correlate, query
+from etl.cli.inspection import backlog, doctor, explain, explain_event, report
+from etl.cli.review import held, quarantine, reprocess
 from etl.errors import FrontstageError
 from etl.logs import structured
 from etl.samples import commands as samples

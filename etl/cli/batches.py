@@ -167,8 +167,8 @@ def maintain(
     as_json: Json = False,
 ) -> None:
     """Compact tables and pages, remove what nobody needs, forget what is old: as the DAG `maintenance` does daily."""
-    from etl.masters.maintenance import care
-    from etl.pipeline.retention import remove_run_logs
+    from etl.masters.upkeep.maintenance import care
+    from etl.pipeline.upkeep.retention import remove_run_logs
     from etl.spark.runner.client import maintain as ask
     from etl.spark.runner.client import maintain_correlations
 

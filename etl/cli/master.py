@@ -20,7 +20,7 @@ from etl.settings import Settings
 
 if TYPE_CHECKING:
     from etl.contract.model import Master
-    from etl.masters.status import MasterStatus
+    from etl.masters.upkeep.status import MasterStatus
 
 app = typer.Typer(help="Publish master data as pages, keep them fresh and small.", no_args_is_help=True)
 
@@ -30,7 +30,7 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Ma
 @app.command()
 def publish(names: Names = None, as_json: Json = False) -> None:
     """Read masters whole and publish them as a new version; batches go on with the old one meanwhile."""
-    from etl.masters import maintenance
+    from etl.masters.upkeep import maintenance
 
     own, masters = _wanted(names)
     done: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ def publish(names: Names = None, as_json: Json = False) -> None:
 @app.command()
 def refresh(names: Names = None, as_json: Json = False) -> None:
     """Bring masters up to what is committed now; publishes whole the first time and when it must."""
-    from etl.masters import maintenance
+    from etl.masters.upkeep import maintenance
 
     own, masters = _wanted(names)
     done: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ def refresh(names: Names = None, as_json: Json = False) -> None:
 @app.command()
 def follow(names: Names = None, as_json: Json = False) -> None:
     """Note changes of masters in Postgres by triggers on them; without these, every batch reads such a master whole."""
-    from etl.masters import maintenance
+    from etl.masters.upkeep import maintenance
 
     masters = _declared(names)
     done: list[dict[str, str]] = []
@@ -83,8 +83,8 @@ def compact(
     as_json: Json = False,
 ) -> None:
     """Fold what changed into a new base when that is due, then remove versions nobody needs."""
-    from etl.masters import maintenance
     from etl.masters.pages.errors import NothingPublished
+    from etl.masters.upkeep import maintenance
 
     own, masters = _wanted(names)
     done: list[dict[str, Any]] = []
@@ -104,8 +104,8 @@ def compact(
 @app.command()
 def status(names: Names = None, as_json: Json = False) -> None:
     """Show every master's version, size and age, what it is read from, and who needs older versions."""
-    from etl.masters.maintenance import ReadDirectly
-    from etl.masters.status import status
+    from etl.masters.upkeep.maintenance import ReadDirectly
+    from etl.masters.upkeep.status import status
 
     own = configuration.load()
     if own.master_store != "pages":
@@ -131,7 +131,7 @@ def source_database(own: Settings) -> Iterator[str]:
 
 def _wanted(names: list[str] | None) -> tuple[Settings, tuple[Master, ...]]:
     """The settings and the masters to work on; refused before anything is started."""
-    from etl.masters.maintenance import store_of
+    from etl.masters.upkeep.maintenance import store_of
 
     own, masters = configuration.load(), _declared(names)
     for master in masters:
@@ -141,7 +141,7 @@ def _wanted(names: list[str] | None) -> tuple[Settings, tuple[Master, ...]]:
 
 def _declared(names: list[str] | None) -> tuple[Master, ...]:
     from etl.masters.declared import declared_masters
-    from etl.masters.maintenance import chosen
+    from etl.masters.upkeep.maintenance import chosen
 
     return chosen(declared_masters(configuration.load()), names or ())
 

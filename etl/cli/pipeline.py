@@ -95,7 +95,7 @@ def show(name: Annotated[str, typer.Argument(help="A pipeline's name.")], as_jso
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of pipeline files; editors complete and check them with it."""
-    from etl.contract.schema import schema_text
+    from etl.contract.parsing.schema import schema_text
 
     typer.echo(schema_text(), nl=False)
 

@@ -17,8 +17,8 @@ def up(
 ) -> None:
     """Start the stack with a live generator and leave it running; prints the address and the login."""
     from etl.samples.seed import DAGS, generator
-    from etl.stack.airflow import Airflow
-    from etl.stack.airflow_services import USER
+    from etl.stack.airflow.client import Airflow
+    from etl.stack.airflow.services import USER
     from etl.stack.credentials import credentials
     from etl.stack.daemon import down as stop
     from etl.stack.daemon import up_detached

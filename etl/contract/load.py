@@ -16,11 +16,12 @@ from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 
-from etl.contract import check, shape
-from etl.contract.build import Builder
+from etl.contract import check
 from etl.contract.errors import Mistake, PipelineFileError
-from etl.contract.locate import line_of, line_of_syntax_error, lines_of
 from etl.contract.model import Pipeline
+from etl.contract.parsing import shape
+from etl.contract.parsing.build import Builder
+from etl.contract.parsing.locate import line_of, line_of_syntax_error, lines_of
 
 _LARGEST = 1 << 20  # bytes of a file; a declaration has a few thousand
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from etl.contract import check_output
 from etl.contract.errors import Mistake, PipelineFileError, TomlPath, unknown
-from etl.contract.locate import line_of, lines_of
 from etl.contract.model import Master, Pipeline
+from etl.contract.parsing.locate import line_of, lines_of
 from etl.contract.words import names
 from etl.contract.words.expressions import Names
 from etl.contract.words.types import declared_name, stored_type

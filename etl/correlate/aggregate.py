@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from etl.columnar import decimals
 from etl.columnar.expression import casts
-from etl.correlate.output import Aggregation, Grouping
+from etl.correlate.query.output import Aggregation, Grouping
 
 _PARTS: dict[str, tuple[str, ...]] = {
     "count": ("count",), "sum": ("sum",), "avg": ("sum", "count"), "min": ("min",), "max": ("max",),

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from etl.columnar import keys as key_codec
+from etl.correlate.index.chain import ChainConfig, ChainedIndex, Effort
 from etl.correlate.model import I64, Tuples, Window
-from etl.correlate.state import ChainConfig, ChainedIndex, Effort
 
 
 def fingerprints(batch: pa.RecordBatch) -> key_codec.Keys:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from etl.columnar import decimals
 from etl.columnar import keys as key_codec
 from etl.columnar.expression import Expression, casts
-from etl.correlate.condition import Band, BandSide, Bound, Condition
 from etl.correlate.model import FIRST, I64, LAST, U64, Side, Tuples, order_preserving, shifted
+from etl.correlate.query.condition import Band, BandSide, Bound, Condition
 
 _SLACK = 1e-9  # relative width added to bounds of floats; candidates are checked again
 Mask = npt.NDArray[np.bool_]

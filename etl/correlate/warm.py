@@ -9,9 +9,9 @@ import numpy as np
 
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.biclique.unit import step
+from etl.correlate.index.chain import ChainConfig, ChainedIndex
+from etl.correlate.index.runs import Layout, Run
 from etl.correlate.model import I64, Tuples, Window
-from etl.correlate.runs import Layout, Run
-from etl.correlate.state import ChainConfig, ChainedIndex
 
 _LAYOUTS: tuple[Layout, ...] = ("hash", "sorted", "block")
 

@@ -5,9 +5,10 @@ pages/             master pages: sorted, memory-mapped files, published and refr
 postgres/, delta/  a reader of the table itself, and a source that pages are published from
 memory             a master in memory: tests and small tables
 front_stage/       the front stage between batches: the driver's copy and the file that workers map
-maintenance        publish, refresh, compact, prune             status   what is published now
+upkeep/            publish, refresh, compact, prune; what is published now
+rows/              columns and keys of master rows, keys as sortable codes
 source             what publishing needs of a source            pins     which versions are still needed
-shape, key_codec   columns and keys of master rows, keys as sortable codes
 wiring             from settings to masters                     explanation   why a join does what it does
+tables             tables as their stores describe them         declared      the masters of all pipelines
 worker_cache, driver_state   what processes keep between tasks and between batches
 """

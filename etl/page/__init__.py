@@ -4,7 +4,7 @@
                                                        └─▶ actions: confirmed, then a run of a DAG
 
 The page knows no Airflow: who is asking, what they may do and how a run is started is `ports.Access`, which
-`etl.airflow.page_access` implements. Invariants: nothing is read for somebody who may not start the pipeline's runs
+`etl.airflow.page.access` implements. Invariants: nothing is read for somebody who may not start the pipeline's runs
 (ADR 79); nothing changes but by a run of a DAG that a person has confirmed; every link is relative, so the page works
 behind any prefix; no request leaves the server it came from.
 

@@ -23,8 +23,8 @@ from datetime import datetime
 from typing import Protocol
 
 from etl.adapters import landing
-from etl.adapters.delta_log import DeltaLog
-from etl.adapters.great_expectations import Audit
+from etl.adapters.delta.log import DeltaLog
+from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
 from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
@@ -35,13 +35,14 @@ from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
 from etl.model import LinesDoNotAddUp, Progress
 from etl.pipeline import decision as decisions
-from etl.pipeline import isolate, publishing, recover
-from etl.pipeline.copying import Copying, copying
-from etl.pipeline.dimensions import Dimensions
+from etl.pipeline import isolate, recover
 from etl.pipeline.engine import Engine
 from etl.pipeline.input import deadline, waiting
 from etl.pipeline.input.deadline import Control
 from etl.pipeline.input.topic_input import Fetch, TopicInput
+from etl.pipeline.loading import publishing
+from etl.pipeline.loading.copying import Copying, copying
+from etl.pipeline.loading.dimensions import Dimensions
 from etl.pipeline.review import aside
 from etl.pipeline.tasks.plan import BatchPlan, Places
 from etl.pipeline.tasks.wire import Message

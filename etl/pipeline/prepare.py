@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from etl.adapters import mart
-from etl.adapters.delta_log import DeltaLog
-from etl.adapters.great_expectations import Audit
+from etl.adapters.delta.log import DeltaLog
+from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import Writer
 from etl.contract.dump import as_dict
 from etl.contract.evolve import compatible
@@ -28,8 +28,8 @@ from etl.errors import TerminalError
 from etl.masters.masters import PinnedMaster
 from etl.masters.wiring import masters_of
 from etl.model import Progress
-from etl.pipeline.dimensions import Dimensions
 from etl.pipeline.engine import Engine
+from etl.pipeline.loading.dimensions import Dimensions
 from etl.pipeline.process_state import process_state
 from etl.pipeline.tasks.plan import BACKLOG, FACT, QUARANTINE, Places
 from etl.settings import Settings

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from etl.adapters.claims import ClaimIndex, ClaimRun
-from etl.adapters.delta_append import DeltaAppender
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.append import DeltaAppender
+from etl.adapters.delta.log import DeltaLog
 
 
 def _one_thread() -> ThreadPoolExecutor:

@@ -18,7 +18,7 @@ from etl.adapters.durable import write_durably
 from etl.adapters.landing import Slice
 from etl.adapters.ledger import RESTORED, BatchRecord, Decision
 from etl.errors import TerminalError
-from etl.pipeline import publishing
+from etl.pipeline.loading import publishing
 from etl.pipeline.review import release
 from etl.pipeline.review.quarantine import Quarantine
 from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, BatchPlan, Places

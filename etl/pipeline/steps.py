@@ -22,11 +22,9 @@ from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 from etl.model import Operation, Progress
 from etl.observe.facts import BatchFacts
-from etl.pipeline import maintenance
-from etl.pipeline.copying import Copying, copying
 from etl.pipeline.input.topic_input import topic_input
 from etl.pipeline.inspection import reporting
-from etl.pipeline.maintenance import Keep, Tables
+from etl.pipeline.loading.copying import Copying, copying
 from etl.pipeline.microbatch import Checkpoint, Executor, MicroBatch, no_fault
 from etl.pipeline.prepare import Prepared, Preparer, audit_of
 from etl.pipeline.review.days import Days
@@ -34,6 +32,8 @@ from etl.pipeline.review.quarantine import Quarantine
 from etl.pipeline.review.release import Person
 from etl.pipeline.review.reprocess import reprocess
 from etl.pipeline.review.run_form import DECLARED, RunForm
+from etl.pipeline.upkeep import maintenance
+from etl.pipeline.upkeep.maintenance import Keep, Tables
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 

@@ -22,7 +22,7 @@ from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import places_of
 from etl.samples import OrderConfig, Tally, arrive_late_customers, generate_master, order_waves, seed, touch_customers
 from etl.settings import Settings
-from etl.stack.airflow import Airflow, Run
+from etl.stack.airflow.client import Airflow, Run
 from etl.stack.stack import Stack
 
 DAG = "orders"

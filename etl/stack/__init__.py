@@ -8,8 +8,10 @@
                  ├─ guard ── dag-processor
                  └─ guard ── triggerer
 
-`postgres`   the embedded server and the DSNs          `stack`    all of it, as one context manager
-`airflow`    Airflow's environment and REST client      `daemon`   the same in the background: up, down, state
-`processes`  services under guards, the lock, sweeping  `doctor`   is this machine fit for it?
-`supervisor` starts again what ended                    `seed`     the first schema and rows of a database
+`stack`        all of it, as one context manager           `postgres`  the embedded server and the DSNs
+`daemon`       the same in the background: up, down        `cluster`   the files of the embedded server
+`state`        what a stack writes down about itself       `os_account`  whom they belong to when we are root
+`supervision`  guards, what ended is started again, sweeping
+`airflow`      Airflow's processes and REST client         `doctor`    is this machine fit for it? (`preflight`)
+`environment`, `credentials`   what processes of ours find there; the stack's own secrets
 """

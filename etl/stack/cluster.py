@@ -24,9 +24,9 @@ import psutil
 
 from etl.errors import MissingPart
 from etl.settings import Settings
-from etl.stack import processes
 from etl.stack.os_account import Account, for_postgres
-from etl.stack.processes import Service, end_families, run_to_end
+from etl.stack.supervision import processes
+from etl.stack.supervision.processes import Service, end_families, run_to_end
 
 SOCKET_PATH_BYTES = 107
 DEFAULT_PORT = 5432

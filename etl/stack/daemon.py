@@ -28,7 +28,8 @@ from etl.logs import structured
 from etl.settings import PROJECT, Settings, load
 from etl.stack import cluster, preflight, state
 from etl.stack.environment import project_environment
-from etl.stack.processes import (
+from etl.stack.stack import PARTS, Extra, Part, Progress, Stack, silent
+from etl.stack.supervision.processes import (
     MARK,
     ServiceFailed,
     StackRunning,
@@ -38,7 +39,6 @@ from etl.stack.processes import (
     open_log,
     wait_until,
 )
-from etl.stack.stack import PARTS, Extra, Part, Progress, Stack, silent
 
 STOP_S = 20.0
 

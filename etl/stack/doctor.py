@@ -15,8 +15,8 @@ from etl.errors import FrontstageError, MissingPart, SettingsError
 from etl.settings import Settings, load
 from etl.stack import cluster, postgres, preflight
 from etl.stack.environment import project_environment
-from etl.stack.processes import Service, ServiceFailed, run_to_end
 from etl.stack.state import state
+from etl.stack.supervision.processes import Service, ServiceFailed, run_to_end
 
 PYTHONS = ((3, 11), (3, 12))
 """What the locks hold for: `requirements/pythons.txt`."""

@@ -22,7 +22,7 @@ from etl.errors import PostgresUnavailable, SettingsError
 from etl.settings import Settings
 from etl.stack import cluster
 from etl.stack.credentials import credentials
-from etl.stack.processes import Guarded, ServiceFailed, last_line, stack_lock, start, wait_until
+from etl.stack.supervision.processes import Guarded, ServiceFailed, last_line, stack_lock, start, wait_until
 
 FRONTSTAGE = "frontstage"
 AIRFLOW = "airflow"

@@ -8,7 +8,7 @@
 
 Leaving the block stops everything, Postgres last, so that nobody loses its database while it says goodbye.
 While the block lasts, `watch` starts again what ends. If this process dies, the guards end everything (see
-`guard`).
+`supervision.guard`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from typing import Literal, Self, get_args
 
 from etl.settings import PROJECT, Settings
 from etl.spark.runner.client import answers, responds
-from etl.stack import airflow_services, cluster, postgres, preflight, state
-from etl.stack.airflow import Airflow
+from etl.stack import cluster, postgres, preflight, state
+from etl.stack.airflow import services as airflow_services
+from etl.stack.airflow.client import Airflow
 from etl.stack.credentials import credentials
 from etl.stack.environment import project_environment
-from etl.stack.guard import adopt_orphans
-from etl.stack.probe import Probe
-from etl.stack.processes import (
+from etl.stack.supervision.guard import adopt_orphans
+from etl.stack.supervision.probe import Probe
+from etl.stack.supervision.processes import (
     Guarded,
     Service,
     ServiceFailed,
@@ -42,7 +43,7 @@ from etl.stack.processes import (
     start,
     wait_until,
 )
-from etl.stack.supervisor import Status, Watch
+from etl.stack.supervision.supervisor import Status, Watch
 
 Part = Literal["postgres", "spark", "airflow"]
 PARTS: tuple[Part, ...] = get_args(Part)

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from etl.settings import Settings
-from etl.stack.processes import locked
+from etl.stack.supervision.processes import locked
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.evolve import GatheredQueries
 from etl.streams.documents import values
 from etl.streams.documents.evolve import GatheredDocuments
-from etl.streams.log import Segment
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import BatchPlan, CorrelationState
 
 

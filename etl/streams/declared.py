@@ -22,8 +22,8 @@ from etl.contract.correlations.documents import DocumentCorrelation
 from etl.contract.correlations.sites import DeclaredSites, SiteCorrelation, load_sites
 from etl.contract.errors import Mistake, PipelineFileError, Refusal, TomlPath
 from etl.contract.load import load_all, located
-from etl.contract.locate import line_of, lines_of
 from etl.contract.model import Pipeline
+from etl.contract.parsing.locate import line_of, lines_of
 from etl.contract.words.names import column
 from etl.contract.words.types import stored_type
 from etl.correlate.errors import RoutingRefused, WindowRefused
@@ -31,7 +31,7 @@ from etl.correlate.model import Window
 from etl.correlate.multiway.errors import RootNotReachable, UnknownName, WindowNotPositive
 from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.correlate.multiway.query import Site
-from etl.correlate.query import Query, StreamType, compile_query
+from etl.correlate.query.compile import Query, StreamType, compile_query
 from etl.errors import TerminalError
 from etl.settings import Settings
 from etl.streams.sites.query import site_query

@@ -28,8 +28,8 @@ from etl.streams.decision import Decision, Evolved
 from etl.streams.documents.evolve import EvolvedDocuments
 from etl.streams.documents.state import KIND as DOCUMENTS
 from etl.streams.documents.state import DocumentState
-from etl.streams.log import Segment
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import CorrelationState
 
 NAME = "correlations"

@@ -14,19 +14,19 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.log import DeltaLog
 from etl.contract.correlations.correlation import LoggedStream
-from etl.pipeline import retention
-from etl.pipeline.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables
-from etl.pipeline.retention import Removed
+from etl.pipeline.upkeep import retention
+from etl.pipeline.upkeep.maintenance import GARBAGE_AFTER, KEPT_FOR, MANY_FILES, Keep, Tables
+from etl.pipeline.upkeep.retention import Removed
 from etl.streams.adhoc.upkeep import QueryUpkeep, query_tables, segments_of_queries
 from etl.streams.declared import compiled, streams_of
 from etl.streams.ledger import StreamInput
-from etl.streams.log import Segment
-from etl.streams.notes import Notes
 from etl.streams.publishing import delta_log
+from etl.streams.recovery.notes import Notes
 from etl.streams.sites import upkeep
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import LATE, QUARANTINE, RESULTS
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.adapters.losses import LossBook
 from etl.contract.correlations.correlation import Correlation
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.model import LinesDoNotAddUp, Progress
 from etl.pipeline import isolate
 from etl.pipeline.microbatch import Checkpoint, Clock, InputRestless, no_fault
 from etl.pipeline.tasks.wire import Message, WorkerFailed
-from etl.streams import publishing, settle
+from etl.streams import publishing
 from etl.streams.adhoc import evolve as queries
 from etl.streams.adhoc.planning import Planned, QueryPlanner
 from etl.streams.adhoc.registry import QueryRegistry
@@ -37,6 +37,7 @@ from etl.streams.documents.figures import of_documents
 from etl.streams.documents.state import DocumentPlan
 from etl.streams.inspection import figures
 from etl.streams.ledger import BatchRecord, KnownDocuments, StreamLedger
+from etl.streams.recovery import settle
 from etl.streams.sites.ledger import SiteLedger
 from etl.streams.sites.work import SiteWork
 from etl.streams.state.change import declaration, document_declaration

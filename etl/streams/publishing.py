@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import Schema
 
-from etl.adapters.data_files import write_arrow
-from etl.adapters.delta_log import DeltaLog
+from etl.adapters.delta.data_files import write_arrow
+from etl.adapters.delta.log import DeltaLog
 from etl.adapters.mart import read_parts
 from etl.contract.tables import quarantine_schema
 from etl.correlate import aggregate
@@ -19,7 +19,7 @@ from etl.streams.adhoc.publish import ROOT, publish_queries
 from etl.streams.declared import compiled, result_schema
 from etl.streams.documents.results import results_schema
 from etl.streams.ledger import NAME, BatchRecord
-from etl.streams.notes import Notes
+from etl.streams.recovery.notes import Notes
 from etl.streams.tasks.plan import LATE, LATE_SCHEMA, QUARANTINE, RESULTS, BatchPlan, Places
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from etl.adapters.landing import Limits
 from etl.contract.errors import PipelineFileError
 from etl.errors import TerminalError
 from etl.model import Progress
-from etl.pipeline.maintenance import Keep, Tables
 from etl.pipeline.microbatch import Checkpoint, no_fault
+from etl.pipeline.upkeep.maintenance import Keep, Tables
 from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 from etl.streams import maintenance

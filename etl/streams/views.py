@@ -18,7 +18,7 @@ from etl.adapters import postgres
 from etl.adapters.ledger import Writer
 from etl.adapters.mart import COMBINE
 from etl.contract.words.types import postgres_type, stored_type
-from etl.correlate.output import Aggregation, Grouping
+from etl.correlate.query.output import Aggregation, Grouping
 from etl.errors import TerminalError
 from etl.streams.ledger import StreamLedger
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Page
 
-from etl.adapters.great_expectations import Audit
+from etl.adapters.great_expectations.audit import Audit
 from etl.contract.tables import fact_schema
 from tests.support.browser import Visit, chromium
 from tests.support.declared import NOW, resolve

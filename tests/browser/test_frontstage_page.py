@@ -20,8 +20,8 @@ from etl import settings as configuration
 from etl.adapters import postgres
 from etl.samples import generate_master
 from etl.settings import PROJECT, Settings
-from etl.stack import airflow_services
-from etl.stack.airflow import Airflow
+from etl.stack.airflow import services as airflow_services
+from etl.stack.airflow.client import Airflow
 from etl.stack.postgres import dsn
 from etl.stack.stack import Stack
 from tests.support.browser import SCHEMES, barriers, chromium_path

@@ -22,9 +22,9 @@ from etl.adapters import ledger, postgres
 from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import Preparer, places_of
 from etl.settings import PROJECT, Settings
-from etl.stack.airflow import Airflow, AirflowRefused, Run
-from etl.stack.processes import marked, wait_until
+from etl.stack.airflow.client import Airflow, AirflowRefused, Run
 from etl.stack.stack import Stack
+from etl.stack.supervision.processes import marked, wait_until
 from tests.support.command_line import command_line
 
 pytestmark = pytest.mark.stack

@@ -8,7 +8,7 @@ from tests.support.airflow_python import ask
 
 SCRIPT = """
 import asyncio
-from etl.airflow import arrival
+from etl.airflow.triggers import arrival
 from etl.pipeline.input.arrival import Look
 
 arrival._AGAIN_S = 0.01

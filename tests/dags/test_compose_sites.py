@@ -21,7 +21,7 @@ import pytest
 from deltalake import DeltaTable
 
 from etl.settings import PROJECT
-from etl.stack.airflow import Airflow
+from etl.stack.airflow.client import Airflow
 from tests.support.compose_host import ComposeHost, compose_host
 from tests.support.elsewhere import postgres, wait_for
 

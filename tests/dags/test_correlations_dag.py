@@ -67,7 +67,7 @@ def test_one_task_carries_a_batch_of_all_correlations_and_another_reports(shippe
 
 def test_tuples_of_any_stream_start_a_run(shipped: dict[str, Any]) -> None:
     ((name, ((trigger, arguments),)),) = shipped["dags"]["correlations"]["schedule"]
-    assert (name, trigger) == ("correlations-arrivals", "etl.airflow.stream_arrival.StreamArrivalTrigger")
+    assert (name, trigger) == ("correlations-arrivals", "etl.airflow.triggers.stream_arrival.StreamArrivalTrigger")
     assert [stream for stream, _, _ in arguments["streams"]] == ["orders_placed", "payments", "server_log", "shipments"]
 
 

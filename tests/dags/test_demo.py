@@ -18,10 +18,10 @@ from etl.adapters import ledger
 from etl.settings import PROJECT, Settings
 from etl.spark.runner.client import answers
 from etl.stack import postgres
-from etl.stack.airflow import Airflow
+from etl.stack.airflow.client import Airflow
 from etl.stack.daemon import down
-from etl.stack.processes import marked, wait_until
 from etl.stack.state import state
+from etl.stack.supervision.processes import marked, wait_until
 from tests.support.command_line import command_line
 
 pytestmark = pytest.mark.stack

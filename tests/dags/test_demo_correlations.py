@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from etl.settings import PROJECT
-from etl.stack.processes import marked
+from etl.stack.supervision.processes import marked
 
 pytestmark = pytest.mark.stack
 

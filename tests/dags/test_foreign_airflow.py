@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from etl.settings import PROJECT
-from etl.stack.airflow import Airflow
+from etl.stack.airflow.client import Airflow
 from tests.support import elsewhere, guides
 
 pytestmark = [pytest.mark.stack, pytest.mark.full, pytest.mark.timeout(1500)]

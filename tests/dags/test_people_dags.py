@@ -13,7 +13,7 @@ SCRIPT = """
 import json, sys
 sys.path.insert(0, "dags")
 import backlog, held
-from etl.airflow.held import _plain
+from etl.airflow.tasks.held import _plain
 question = held.flow.task_dict["question"]
 print(json.dumps({
     "held": {name: sorted(task.downstream_task_ids) for name, task in held.flow.task_dict.items()},

@@ -64,7 +64,7 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import UnixStreamServer
 from airflow.sdk.exceptions import AirflowFailException
 from etl import settings
-from etl.airflow import pipeline_dag
+from etl.airflow.dags import pipeline as pipeline_dag
 from etl.errors import TransientError
 
 class Dying(BaseHTTPRequestHandler):
@@ -116,7 +116,7 @@ def test_every_declared_pipeline_is_a_dag_of_one_task_to_the_mart_and_a_report(s
 def test_a_pipeline_runs_when_its_file_says(shipped: dict[str, Any]) -> None:
     ((name, watchers),) = shipped["dags"]["orders"]["schedule"]
     assert name == "orders-arrivals"
-    assert watchers == ["etl.airflow.arrival.ArrivalTrigger"]
+    assert watchers == ["etl.airflow.triggers.arrival.ArrivalTrigger"]
     assert shipped["dags"]["trips"]["schedule"] == "*/5 * * * *"
     assert shipped["dags"]["orders"]["max_active_runs"] == 2, "the next run need not wait for the report of this one"
     assert shipped["dags"]["trips"]["max_active_runs"] == 1

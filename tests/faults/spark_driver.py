@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from etl.settings import PROJECT
-from etl.stack.processes import wait_until
+from etl.stack.supervision.processes import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from etl.adapters import postgres
 from etl.samples import generate_master
 from etl.settings import Settings, load
 from etl.stack.postgres import embedded_postgres
-from etl.stack.processes import gone, wait_until
+from etl.stack.supervision.processes import gone, wait_until
 from tests.faults.test_deaths import POINTS
 from tests.faults.world import World, expect_failure, steady
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from etl.settings import PROJECT
-from etl.stack.processes import wait_until
+from etl.stack.supervision.processes import wait_until
 from tests.faults.spark_driver import WHILE_TASKS_RUN, SparkDriver, spark_driver
 from tests.faults.test_deaths import POINTS
 from tests.faults.world import World

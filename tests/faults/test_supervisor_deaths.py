@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from etl.settings import PROJECT
-from etl.stack.processes import marked, wait_until
+from etl.stack.supervision.processes import marked, wait_until
 from tests.faults.test_deaths import POINTS
 from tests.faults.world import World
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full
 SUPERVISOR = """
 import os, signal, sys
 from pathlib import Path
-from etl.stack.processes import Service, start
+from etl.stack.supervision.processes import Service, start
 home = Path(sys.argv[1])
 command = (sys.executable, "-m", "tests.faults.drivers", "once")
 start(Service("driver", command, dict(os.environ), home / "driver.log"), home)

@@ -23,15 +23,15 @@ from typing import Any
 import psutil
 
 from etl.adapters import landing, postgres
-from etl.adapters.great_expectations import Audit
+from etl.adapters.great_expectations.audit import Audit
 from etl.errors import FrontstageError
 from etl.masters.driver_state import driver_state
 from etl.masters.worker_cache import worker_cache
-from etl.pipeline.maintenance import Keep
 from etl.pipeline.review.desk import open_desk
 from etl.pipeline.review.quarantine import Selection
 from etl.pipeline.review.release import Person
 from etl.pipeline.tasks.in_process import InProcess
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.settings import PROJECT
 from tests.support.site import Ended, Site, order
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from etl.masters import maintenance
 from etl.masters.masters import versions_of
+from etl.masters.upkeep import maintenance
 from etl.pipeline.prepare import Preparer
 from etl.samples.examples import EXAMPLES
 from tests.support.site import Site, order

@@ -12,8 +12,8 @@ from etl.columnar.errors import KeyTypeMismatch
 from etl.contract.errors import PipelineFileError
 from etl.errors import FrontstageError, TerminalError
 from etl.masters.front_stage.file import load
-from etl.masters.maintenance import publish
 from etl.masters.postgres.source import PostgresMaster
+from etl.masters.upkeep.maintenance import publish
 from etl.pipeline.prepare import Preparer
 from tests.support.site import Site, order
 

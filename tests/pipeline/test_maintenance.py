@@ -13,8 +13,8 @@ import pytest
 
 from etl.adapters import ledger
 from etl.errors import Busy, TerminalError
-from etl.pipeline.maintenance import Keep
 from etl.pipeline.recover import HistoryForgotten
+from etl.pipeline.upkeep.maintenance import Keep
 from tests.support.site import Site, order, quiet
 
 LATER = timedelta(days=40)
@@ -151,7 +151,7 @@ def test_an_archive_that_was_counted_but_not_yet_removed_is_not_counted_twice(si
 def test_old_batches_are_forgotten_except_those_that_read_a_file_still_there(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("etl.pipeline.retention._NEWEST_KEPT", 1)
+    monkeypatch.setattr("etl.pipeline.upkeep.retention._NEWEST_KEPT", 1)
     load(site, 1)
     archive_all(site)
     load(site, 2)  # stays where it landed
@@ -167,7 +167,7 @@ def test_old_batches_are_forgotten_except_those_that_read_a_file_still_there(
 def test_young_batches_and_batches_that_are_not_loaded_are_never_forgotten(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("etl.pipeline.retention._NEWEST_KEPT", 1)
+    monkeypatch.setattr("etl.pipeline.upkeep.retention._NEWEST_KEPT", 1)
     load(site, 1)
     archive_all(site)
     load(site, 2)
@@ -177,7 +177,7 @@ def test_young_batches_and_batches_that_are_not_loaded_are_never_forgotten(
 def test_a_warehouse_from_before_what_the_ledger_remembers_is_refused(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("etl.pipeline.retention._NEWEST_KEPT", 1)
+    monkeypatch.setattr("etl.pipeline.upkeep.retention._NEWEST_KEPT", 1)
     load(site, 1)
     log = site.settings.warehouse / site.pipeline / "fact" / "_delta_log"
     shutil.copytree(log, tmp_path / "backup")

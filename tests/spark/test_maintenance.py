@@ -10,10 +10,10 @@ import pytest
 import uvicorn
 from pyspark.sql import SparkSession
 
-from etl.pipeline.maintenance import Keep
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.spark.runner.client import StepFailed, StepRefused, answers, maintain
 from etl.spark.runner.service import app, listening
-from etl.stack.processes import wait_until
+from etl.stack.supervision.processes import wait_until
 from tests.support.site import Site, order, quiet
 
 pytestmark = pytest.mark.spark
@@ -41,7 +41,7 @@ def files(site: Site, table: str) -> list[Path]:
 
 
 def test_tables_are_compacted_between_batches_and_hold_the_same(served: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etl.pipeline.maintenance.MANY_FILES", 3)
+    monkeypatch.setattr("etl.pipeline.upkeep.maintenance.MANY_FILES", 3)
     for number in range(1, 5):
         served.land(
             f"f{number}.jsonl", order(number), order(100 + number, quantity=-1), order(200 + number, customer_id=99)

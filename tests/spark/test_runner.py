@@ -25,7 +25,7 @@ from etl.spark.runner.client import (
     run_step,
 )
 from etl.spark.runner.service import app, listening
-from etl.stack.processes import wait_until
+from etl.stack.supervision.processes import wait_until
 from tests.support.correlate_histories import EPOCH
 from tests.support.site import Site, order
 from tests.support.stream_site import StreamSite

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from etl.cli.documents_text import document_plan_lines
+from etl.cli.correlations.documents_text import document_plan_lines
 from etl.correlate.documents.errors import JoinerBudgetExceeded
-from etl.pipeline.maintenance import Keep
 from etl.pipeline.tasks.wire import WorkerFailed
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.report.correlations.folder import write
 from etl.streams import microbatch
 from etl.streams.state.change import CorrelationChanged

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from etl.pipeline.tasks.wire import WorkerFailed
-from etl.streams.files import FileDamaged
+from etl.streams.storage.files import FileDamaged
 from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import at
 from tests.support.killed_driver import run_and_die

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from etl.cli.query_text import explain_lines, show_lines
+from etl.cli.correlations.query_text import explain_lines, show_lines
 from etl.correlate.adhoc.errors import NotTheOwner, UnknownQuery
 from etl.errors import TerminalError
-from etl.pipeline.maintenance import Keep
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.streams import microbatch
 from etl.streams.adhoc.service import LifeRefused, Queries
 from etl.streams.tasks.in_process import InProcess

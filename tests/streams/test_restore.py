@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.streams.settle import NoteMissing, TablesAhead
+from etl.streams.recovery.settle import NoteMissing, TablesAhead
 from tests.support.backups import Backups
 from tests.support.pairs_site import check, land, make
 from tests.support.stream_site import Ended, StreamSite

@@ -15,7 +15,7 @@ from airflow.triggers.base import TriggerEvent
 from typer.testing import CliRunner, Result
 
 from etl import settings as configuration
-from etl.airflow.stream_arrival import StreamArrivalTrigger, StreamsArrival, WatchedStream
+from etl.airflow.triggers.stream_arrival import StreamArrivalTrigger, StreamsArrival, WatchedStream
 from etl.cli import app
 from etl.report.correlations.folder import write
 from etl.samples.correlations import demo
@@ -170,7 +170,7 @@ def test_the_watcher_fires_when_tuples_land_and_survives_being_stored(
 ) -> None:
     streams = catalog(shop.settings).streams
     path, arguments = StreamArrivalTrigger.over(streams).serialize()
-    assert path == "etl.airflow.stream_arrival.StreamArrivalTrigger"
+    assert path == "etl.airflow.triggers.stream_arrival.StreamArrivalTrigger"
     trigger = StreamArrivalTrigger(**json.loads(json.dumps(arguments)))
     shop.steps.run("micro_batch", "everything so far", None, lambda _: None)
     (streams[0].stream.source.landing / "for-the-watcher.jsonl").write_bytes(b"{}\n")

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from etl.adapters import postgres
-from etl.cli.sites_text import site_plan_lines
+from etl.cli.correlations.sites_text import site_plan_lines
 from etl.correlate.multiway.execution.folder import SiteFolder
 from etl.page.queries.sites import shipped
-from etl.pipeline.maintenance import Keep
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.report.correlations.folder import write
 from etl.streams.state.change import CorrelationChanged
 from tests.support.sites_world import HOMES, SQL, Batch, SitesWorld, run, some, truth

@@ -10,7 +10,7 @@ import fsspec  # type: ignore[import-untyped]
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
-from etl.pipeline.maintenance import Keep
+from etl.pipeline.upkeep.maintenance import Keep
 from tests.support.sites_world import SitesWorld, run, some, truth
 from tests.support.stream_site import quiet
 

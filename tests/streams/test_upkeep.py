@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from etl.pipeline.maintenance import Keep
-from etl.streams.files import FileDamaged, FileStore, open_files
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.streams.steps import CorrelationSteps
+from etl.streams.storage.files import FileDamaged, FileStore, open_files
 from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import EPOCH
 from tests.support.stream_site import StreamSite, quiet

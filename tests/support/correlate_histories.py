@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from etl.correlate.biclique.pipeline import Arrivals
 from etl.correlate.model import places, references
-from etl.correlate.query import StreamType
+from etl.correlate.query.compile import StreamType
 from etl.correlate.rows import MemoryRows
 
 SECOND = 1_000_000

@@ -11,9 +11,9 @@ from typing import Any
 from deltalake import DeltaTable
 
 from etl.correlate.adhoc.query.model import Aggregate, Query
-from etl.streams.adhoc.join import query_worker
-from etl.streams.adhoc.results import total
 from etl.streams.adhoc.service import Queries
+from etl.streams.adhoc.tasks.join import query_worker
+from etl.streams.adhoc.tasks.results import total
 from etl.streams.adhoc.version import compiled_query
 from etl.streams.declared import catalog
 from etl.streams.microbatch import Executor

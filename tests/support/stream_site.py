@@ -17,9 +17,9 @@ from etl import settings as configuration
 from etl.adapters import postgres
 from etl.pipeline.process_state import process_state
 from etl.settings import PROJECT, Settings
-from etl.streams.files import open_files
 from etl.streams.microbatch import Executor
 from etl.streams.steps import CorrelationSteps
+from etl.streams.storage.files import open_files
 from tests.support.correlate_histories import EPOCH
 
 FIELDS = """

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pydantic import Field as Key
 
 from etl.contract.correlations.documents import Flattening
-from etl.contract.document import Duration, RuleTable, Short, StreamTable, Table, _table_of
 from etl.contract.model import Rule, Stream
+from etl.contract.parsing.document import Duration, RuleTable, Short, StreamTable, Table, _table_of
 
 RoutingMode = Literal["auto", "hash", "random", "contrand"]
 IN_BOUNDS = "event_time_in_bounds"

@@ -15,8 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from etl.contract import check, shape
-from etl.contract.build import StreamBuilder
+from etl.contract import check
 from etl.contract.correlations.correlation import (
     IN_BOUNDS,
     Correlation,
@@ -37,6 +36,8 @@ from etl.contract.correlations.sites import SiteCorrelation, SiteCorrelationFile
 from etl.contract.errors import Mistake, PipelineFileError, Refusal
 from etl.contract.load import located, read
 from etl.contract.model import Field, Pipeline, RangeRule, RelativeTime, Stream
+from etl.contract.parsing import shape
+from etl.contract.parsing.build import StreamBuilder
 from etl.contract.words import names, times
 from etl.contract.words.sizes import size
 from etl.contract.words.types import TIMESTAMP

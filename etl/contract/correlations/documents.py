@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field as Key
 
-from etl.contract.document import Duration, SourceTable, Table
 from etl.contract.errors import Refusal
+from etl.contract.parsing.document import Duration, SourceTable, Table
 from etl.contract.words.sizes import size
 from etl.contract.words.times import duration
 

@@ -16,10 +16,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field as Key
 
-from etl.contract import shape
-from etl.contract.document import Duration, Table
 from etl.contract.errors import Mistake, PipelineFileError, Refusal, TomlPath
 from etl.contract.load import located, read
+from etl.contract.parsing import shape
+from etl.contract.parsing.document import Duration, Table
 from etl.contract.words import names
 from etl.contract.words.times import duration
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from etl.correlate.biclique.routing import Router, Routing
 from etl.correlate.biclique.unit import UnitStep, step
-from etl.correlate.condition import Condition
+from etl.correlate.index.chain import ChainConfig, ChainedIndex, Effort
 from etl.correlate.model import I64, SIDES, Pairs, Side, Tuples, opposite
+from etl.correlate.query.condition import Condition
 from etl.correlate.rows import Residual
-from etl.correlate.state import ChainConfig, ChainedIndex, Effort
 
 
 @dataclass(frozen=True, slots=True)

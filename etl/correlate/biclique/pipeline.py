@@ -23,7 +23,7 @@ from etl.correlate.biclique.routing import Router
 from etl.correlate.distinct import Deduplicator
 from etl.correlate.model import I64, Pairs, Side, Tuples
 from etl.correlate.prepare import Prepared, event_times, prepare, selected
-from etl.correlate.query import JoinStep, Query
+from etl.correlate.query.compile import JoinStep, Query
 from etl.correlate.rows import JoinedRows, RowResidual, Rows
 from etl.correlate.watermark import Watermark, joined_watermark
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from etl.correlate.index.chain import ChainedIndex, Effort, Found
+from etl.correlate.index.runs import Probes
 from etl.correlate.model import Pairs, Side, Tuples
 from etl.correlate.rows import Residual
-from etl.correlate.runs import Probes
-from etl.correlate.state import ChainedIndex, Effort, Found
 
 
 @dataclass(frozen=True, slots=True)

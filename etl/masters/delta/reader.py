@@ -32,11 +32,11 @@ import pyarrow.compute as pc
 
 from etl.columnar.keys import to_contiguous
 from etl.enrich.ports import Capabilities
-from etl.masters import key_codec
 from etl.masters.delta.row_groups import DataFiles, RowGroup, row_groups
 from etl.masters.delta.table import open_table, shape_of
-from etl.masters.key_codec import Rows
-from etl.masters.shape import Shape, Shaped
+from etl.masters.rows import key_codec
+from etl.masters.rows.key_codec import Rows
+from etl.masters.rows.shape import Shape, Shaped
 
 
 @dataclass(frozen=True, slots=True)

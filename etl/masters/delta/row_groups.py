@@ -23,9 +23,9 @@ from deltalake import DeltaTable
 from etl.enrich.errors import NullMasterKey
 from etl.errors import MissingPart
 from etl.masters.delta.table import DeltaFilesGone, unreadable
-from etl.masters.key_codec import Mask
 from etl.masters.pages.errors import ColumnMismatch
-from etl.masters.shape import Shape
+from etl.masters.rows.key_codec import Mask
+from etl.masters.rows.shape import Shape
 
 _UNDERSTOOD = {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 _PUBLISH = "publish it as master pages, or rewrite it without that feature"

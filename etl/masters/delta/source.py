@@ -28,10 +28,10 @@ import pyarrow.fs
 from deltalake import DeltaTable
 
 from etl.errors import FrontstageError, TerminalError
-from etl.masters import key_codec
 from etl.masters.delta.table import DeltaFilesGone, conformed, open_table, shape_of
 from etl.masters.pages.errors import RepublishNeeded
-from etl.masters.shape import Shape
+from etl.masters.rows import key_codec
+from etl.masters.rows.shape import Shape
 from etl.masters.source import Changes, Position, Snapshot
 
 _FEED = "delta.enableChangeDataFeed"

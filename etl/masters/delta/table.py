@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from etl.errors import MissingPart, TransientError
-from etl.masters.shape import Shape
+from etl.masters.rows.shape import Shape
 
 
 class DeltaFilesGone(TransientError):

@@ -23,7 +23,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from etl.masters.pages.errors import FormatTooNew, ManifestDamaged
-from etl.masters.shape import Shape
+from etl.masters.rows.shape import Shape
 from etl.masters.source import Position
 
 FORMAT = 1

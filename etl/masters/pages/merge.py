@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from etl.masters import key_codec
-from etl.masters.shape import DELETED, Shape, deleted_of
+from etl.masters.rows import key_codec
+from etl.masters.rows.shape import DELETED, Shape, deleted_of
 
 
 def newest_first(shape: Shape, parts: Sequence[pa.Table]) -> tuple[pa.Table, key_codec.Mask]:

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.enrich.errors import DuplicateMasterKey
-from etl.masters import key_codec
 from etl.masters.pages.errors import ContradictoryChange, CountMismatch, PositionMismatch
 from etl.masters.pages.manifest import Manifest, RunEntry, run_name
 from etl.masters.pages.merge import newest_first
@@ -29,7 +28,8 @@ from etl.masters.pages.runs.sorting import sorted_tables
 from etl.masters.pages.runs.writer import PageSize, RunWriter
 from etl.masters.pages.store import SORTING, PageStore
 from etl.masters.pages.view import MasterPages
-from etl.masters.shape import DELETED, Shape
+from etl.masters.rows import key_codec
+from etl.masters.rows.shape import DELETED, Shape
 from etl.masters.source import Changes, MasterSource, Position, Snapshot
 
 

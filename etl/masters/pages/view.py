@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from etl.enrich.ports import Capabilities, ChangeTracking
-from etl.masters import key_codec
 from etl.masters.pages.errors import ColumnMismatch
 from etl.masters.pages.manifest import Manifest, made_for
 from etl.masters.pages.merge import visible
 from etl.masters.pages.runs.run import Run
 from etl.masters.pages.runs.writer import PageSize
-from etl.masters.shape import CODE, DELETED, deleted_of
+from etl.masters.rows import key_codec
+from etl.masters.rows.shape import CODE, DELETED, deleted_of
 
 
 class MasterPages:

@@ -17,7 +17,7 @@ from etl.columnar.errors import KeyTypeUnsupported
 from etl.enrich.errors import NullMasterKey
 from etl.masters.postgres.copy import unreadable
 from etl.masters.postgres.key_sql import KeyColumn, KeySql
-from etl.masters.shape import Shape
+from etl.masters.rows.shape import Shape
 
 _COLUMNS = """
 select a.attname::text as name, a.attnum as number, a.atttypid::int as type_id, a.attnotnull as whole,

@@ -34,11 +34,11 @@ from etl.adapters.postgres import Connection
 from etl.columnar.keys import to_contiguous
 from etl.enrich.ports import Capabilities
 from etl.errors import MasterUnavailable, SettingsError
-from etl.masters import key_codec
 from etl.masters.postgres.catalog import describe
 from etl.masters.postgres.copy import copied, selected
 from etl.masters.postgres.key_sql import KeySql, storable
-from etl.masters.shape import Shape, Shaped
+from etl.masters.rows import key_codec
+from etl.masters.rows.shape import Shape, Shaped
 
 _SETTINGS = "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local idle_in_transaction_session_timeout = 0"
 

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from etl.adapters import claims as claim
 from etl.adapters.claims import ClaimIndex, Claims, lanes
-from etl.adapters.data_files import read_parts, write_part
+from etl.adapters.delta.data_files import read_parts, write_part
 from etl.adapters.durable import sync_folder
 from etl.adapters.ledger import Aside, BatchRecord, DataFile, Decision, TakenUp
 from etl.adapters.losses import LossBook

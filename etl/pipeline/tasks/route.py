@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from etl.adapters import claims as claim
 from etl.adapters.claims import ClaimRun, Claims
-from etl.adapters.data_files import write_arrow, write_for_copy, write_part
+from etl.adapters.delta.data_files import write_arrow, write_for_copy, write_part
 from etl.adapters.ledger import Cause, DataFile
 from etl.columnar.keys import I64, Keys
 from etl.contract.model import MartTable

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.adapters.ledger import DataFile
 from etl.columnar.keys import I64
 from etl.contract.model import MartTable

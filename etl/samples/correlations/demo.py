@@ -27,7 +27,7 @@ from etl.samples.correlations.oracle import Asked, History, Truth, same_rows, tr
 from etl.samples.correlations.waves import Landed, waves
 from etl.samples.demo import Reporter
 from etl.settings import Settings
-from etl.stack.airflow import Airflow
+from etl.stack.airflow.client import Airflow
 from etl.stack.stack import Stack
 from etl.streams.declared import Catalog, catalog
 from etl.streams.steps import CorrelationSteps

@@ -15,8 +15,8 @@ from etl.model import Operation, Progress
 from etl.pipeline.review.run_form import DECLARED, RunForm
 
 if TYPE_CHECKING:
-    from etl.pipeline.maintenance import Keep
     from etl.pipeline.steps import Steps
+    from etl.pipeline.upkeep.maintenance import Keep
 
 
 class StepCall(BaseModel):
@@ -47,7 +47,7 @@ class CorrelationMaintenanceCall(BaseModel):
 
     @property
     def keep(self) -> Keep:
-        from etl.pipeline.maintenance import Keep
+        from etl.pipeline.upkeep.maintenance import Keep
 
         return Keep(timedelta(days=self.days), self.dry_run)
 

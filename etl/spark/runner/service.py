@@ -30,7 +30,7 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
 from pyspark.sql import SparkSession
 
-from etl.adapters import great_expectations
+from etl.adapters.great_expectations import audit
 from etl.errors import Busy, FrontstageError, TransientError
 from etl.logs import structured
 from etl.model import Operation, Progress
@@ -248,7 +248,7 @@ def warm(spark: SparkSession) -> None:
     slots = spark.sparkContext.defaultParallelism
     try:
         spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect()
-        great_expectations.load()
+        audit.load()
         import_module("etl.report.page")
     except Exception:
         log.exception("not warm: the first batch waits a little longer")

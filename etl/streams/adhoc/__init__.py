@@ -3,8 +3,7 @@
     registry   who asked for what: queries, their states and the log of decisions, in Postgres
     version    queries and their plan as one sealed file, that every task opens
     planning   in the driver, at a batch's start: who comes, who goes, how they share; one boundary for all tasks
-    buckets    in the tasks: tuples of segments by slot and by key of a join attribute, mapped, indexed once
-    join       in the tasks: what is new in a batch, for all queries; rows ──► files, aggregates ──► the driver
+    tasks      in the tasks: buckets of mapped segments, what is new in a batch; rows ──► files, aggregates ──► driver
     evolve     in the driver, before the decision: event time, segments in use, aggregates of all tasks merged
     publish    a Delta table per query; one that fails is suspended, the others go on
     service    create, list, show, explain, rows, delete: for commands, the form in Airflow and the page

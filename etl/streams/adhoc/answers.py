@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from etl.correlate.adhoc.query.model import Query
 from etl.errors import TerminalError
-from etl.streams.adhoc.results import BATCH, total
+from etl.streams.adhoc.tasks.results import BATCH, total
 
 
 class AnswersUnreadable(TerminalError):

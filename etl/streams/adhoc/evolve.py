@@ -15,9 +15,9 @@ from etl.correlate.adhoc.optimize.decisions import Decision
 from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.planning import Planned
 from etl.streams.adhoc.registry import EvolvedQueries
-from etl.streams.adhoc.results import aggregated, parse_partials, too_many, written
 from etl.streams.adhoc.state import EventClock
-from etl.streams.log import Segment
+from etl.streams.adhoc.tasks.results import aggregated, parse_partials, too_many, written
+from etl.streams.storage.log import Segment
 
 if TYPE_CHECKING:
     from etl.streams.tasks.plan import BatchPlan

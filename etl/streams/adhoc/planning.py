@@ -23,9 +23,9 @@ from etl.correlate.adhoc.optimize.optimizer import Optimizer, OptimizerState
 from etl.correlate.adhoc.optimize.statistics import Statistics, sample_streams
 from etl.correlate.adhoc.plan import Plan
 from etl.correlate.adhoc.query.model import Query
-from etl.streams.adhoc.plan import QueriesPlan
 from etl.streams.adhoc.registry import QueryRegistry, Record
 from etl.streams.adhoc.state import EventClock, QueryState
+from etl.streams.adhoc.tasks.plan import QueriesPlan
 from etl.streams.adhoc.version import (
     Entry,
     Version,
@@ -35,8 +35,8 @@ from etl.streams.adhoc.version import (
     streams_for_queries,
     write_version,
 )
-from etl.streams.files import FileStore
-from etl.streams.log import from_ipc, segment_name
+from etl.streams.storage.files import FileStore
+from etl.streams.storage.log import from_ipc, segment_name
 
 
 @dataclass(frozen=True, slots=True)

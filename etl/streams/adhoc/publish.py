@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError
 
 from etl.adapters import postgres
-from etl.adapters.delta_append import DeltaAppender
+from etl.adapters.delta.append import DeltaAppender
 from etl.adapters.ledger import DataFile
 from etl.correlate.adhoc.optimize.decisions import Decision
 from etl.errors import TerminalError

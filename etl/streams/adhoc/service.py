@@ -32,8 +32,8 @@ from etl.settings import Settings
 from etl.streams.adhoc import sharing
 from etl.streams.adhoc.answers import answers
 from etl.streams.adhoc.registry import Asked, QueryRegistry, Record
-from etl.streams.adhoc.results import BATCH
 from etl.streams.adhoc.state import EventClock, QueryState
+from etl.streams.adhoc.tasks.results import BATCH
 from etl.streams.adhoc.version import Version, compiled_query, open_readable, open_version
 from etl.streams.declared import catalog
 from etl.streams.ledger import StreamLedger

@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from etl.settings import Settings
-from etl.streams.log import Segment
+from etl.streams.storage.log import Segment
 
 _OUT_AFTER, _IN_AFTER = 2, 10  # batches in succession that must ask for more, or fewer, shares
 

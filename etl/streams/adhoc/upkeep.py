@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from etl.adapters.delta_log import DeltaLog
-from etl.pipeline.maintenance import KEPT_FOR
+from etl.adapters.delta.log import DeltaLog
 from etl.pipeline.process_state import process_state
+from etl.pipeline.upkeep.maintenance import KEPT_FOR
 from etl.streams.adhoc.publish import APPLICATION
 from etl.streams.adhoc.registry import QueryRegistry
 from etl.streams.tasks.plan import RESULTS

@@ -22,7 +22,7 @@ from etl.correlate.adhoc.plan import Plan, plan_as_data, plan_from_data
 from etl.correlate.adhoc.query.model import Edge, Query, Stream
 from etl.correlate.adhoc.query.parse import parse_query
 from etl.correlate.adhoc.run.components import Running
-from etl.streams.files import FileStore
+from etl.streams.storage.files import FileStore
 
 FOLDER = "_queries"
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.contract.correlations.documents import DOCUMENT
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.documents import profile

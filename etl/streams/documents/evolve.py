@@ -26,9 +26,9 @@ from etl.correlate.documents.partitioning.meetings import Encounters, with_place
 from etl.streams.documents.files import open_partitions, open_sightings, write_partitions, write_sightings
 from etl.streams.documents.state import DocumentPlan, DocumentState, Promise, WindowFigures, first_slot, window_of
 from etl.streams.documents.values import Unseen, encounters_of, groups_of, unseen_of
-from etl.streams.files import FileStore
-from etl.streams.log import Segment
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.files import FileStore
+from etl.streams.storage.log import Segment
 
 MOST_PARTITIONS = 1024
 _NEAR_BUDGET = 0.5  # of a joiner's bytes: then documents are spread over twice as many

@@ -20,9 +20,9 @@ from etl.correlate.documents.model import Documents
 from etl.correlate.documents.partitioning.assigner import Sightings
 from etl.correlate.documents.partitioning.partitions import NO_PLACES, Partitions, Places, words
 from etl.streams.documents.state import DOCUMENTS, PARTITIONS, SIGHTINGS, routing_of
-from etl.streams.files import FileDamaged, FileStore
-from etl.streams.log import from_ipc, to_ipc
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.files import FileDamaged, FileStore
+from etl.streams.storage.log import from_ipc, to_ipc
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.streams.documents.files import write_partitions
 from etl.streams.documents.read import DocumentReader
 from etl.streams.documents.state import DocumentPlan, DocumentState, Promise
-from etl.streams.files import FileStore
+from etl.streams.storage.files import FileStore
 
 _SAMPLE_BYTES = 2 << 20
 _SHOWN = 20  # attributes that are told

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.contract.correlations.documents import DOCUMENT, DocumentCorrelation
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.documents.dictionary import I64
@@ -17,7 +17,7 @@ from etl.correlate.documents.model import Pairs, merged
 from etl.pipeline.tasks.wire import Message
 from etl.streams.documents.files import Assigned
 from etl.streams.documents.state import DocumentPlan
-from etl.streams.log import SegmentRows
+from etl.streams.storage.log import SegmentRows
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import RESULTS, BatchPlan
 

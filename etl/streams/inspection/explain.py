@@ -7,7 +7,7 @@ from typing import Any
 
 from etl.contract.correlations.correlation import Correlation
 from etl.correlate.model import Window
-from etl.correlate.query import JoinStep, Query
+from etl.correlate.query.compile import JoinStep, Query
 from etl.errors import TerminalError
 from etl.streams.declared import Catalog, compiled
 from etl.streams.documents.explain import document_standing, explain_documents

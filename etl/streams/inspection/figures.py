@@ -8,7 +8,7 @@ from typing import Any
 
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.model import FIRST, SIDES
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.streams.decision import Evolved, Gathered, GatheredCorrelation, change_json
 from etl.streams.inspection.moments import moment
 from etl.streams.state.state_files import StateRun

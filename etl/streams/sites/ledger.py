@@ -20,7 +20,7 @@ from etl.adapters import postgres
 from etl.adapters.postgres.statements import Statements
 from etl.correlate.multiway.execution.report import Shipped
 from etl.errors import Busy
-from etl.streams.log import Segment
+from etl.streams.storage.log import Segment
 
 Plain = Mapping[str, Any]
 _LOOK_AGAIN_S = 0.2

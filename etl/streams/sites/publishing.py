@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.contract.words.types import TIMESTAMP
 from etl.ingest.render import as_json
 from etl.streams.declared import result_schema

@@ -20,7 +20,7 @@ from etl.contract.errors import Refusal
 from etl.correlate.multiway.errors import StreamWithoutSite
 from etl.correlate.multiway.planning.planner import PlanOptions
 from etl.correlate.multiway.query import Column, Equality, JoinQuery, Site, Stream, TimeWindow, TupleWindow, Window
-from etl.correlate.query import Query, StreamType, compile_query, conjuncts
+from etl.correlate.query.compile import Query, StreamType, compile_query, conjuncts
 
 
 @dataclass(frozen=True)

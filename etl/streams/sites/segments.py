@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.correlate.multiway.execution.folder import SiteAway, SiteFolder
-from etl.streams.files import FileStore
-from etl.streams.log import Segment, from_ipc
 from etl.streams.sites.query import SiteQuery
+from etl.streams.storage.files import FileStore
+from etl.streams.storage.log import Segment, from_ipc
 
 Numbered = tuple[str, int]  # stream, batch of the ledger
 

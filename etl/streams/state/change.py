@@ -16,7 +16,7 @@ import sqlglot
 from etl.contract.correlations.correlation import Correlation, LoggedStream
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.contract.words.types import declared_name
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.errors import TerminalError
 from etl.streams.tasks.plan import microseconds
 

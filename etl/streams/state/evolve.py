@@ -21,11 +21,11 @@ from etl.correlate.biclique import scaling
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.biclique.scaling import Change, ScalingConfig, ScalingState
 from etl.correlate.model import FIRST, SIDES, Side, opposite
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.correlate.watermark import Watermark, joined_watermark
 from etl.streams.decision import Evolved, GatheredCorrelation
-from etl.streams.log import Segment
 from etl.streams.state.state_files import StateRun, moved
+from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import CorrelationPlan, CorrelationState
 
 

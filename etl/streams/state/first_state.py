@@ -16,7 +16,7 @@ from etl.contract.correlations.correlation import Correlation, LoggedStream
 from etl.correlate.biclique.choose import Lanes
 from etl.correlate.biclique.pipeline import Arrivals, arrive, prepared, right_columns
 from etl.correlate.model import FIRST, Side, places, references
-from etl.correlate.query import JoinStep, Query
+from etl.correlate.query.compile import JoinStep, Query
 from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.pipeline.tasks.read import slice_events
 from etl.streams.declared import Catalog

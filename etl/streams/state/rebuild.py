@@ -22,15 +22,15 @@ import numpy as np
 from etl.contract.correlations.correlation import Correlation
 from etl.correlate.biclique.pipeline import Arrivals, Pipeline
 from etl.correlate.model import FIRST, Side, places, references
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.correlate.watermark import Watermark
 from etl.streams.decision import Evolved
 from etl.streams.declared import compiled
-from etl.streams.files import FileDamaged
 from etl.streams.inspection.moments import microseconds_of
 from etl.streams.ledger import Known
-from etl.streams.log import Segment, SegmentRows
 from etl.streams.state.state_files import RunWriter, StateRun, open_run
+from etl.streams.storage.files import FileDamaged
+from etl.streams.storage.log import Segment, SegmentRows
 from etl.streams.tasks.plan import CorrelationPlan
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 from etl.contract.correlations.correlation import Correlation
 from etl.correlate.biclique.choose import Lanes, RoutingChoice, choose
 from etl.correlate.biclique.routing import BicliqueRouter, SideUnits, Subgroup
-from etl.correlate.condition import Condition
 from etl.correlate.errors import RoutingRefused
+from etl.correlate.query.condition import Condition
 
 
 def router_json(router: BicliqueRouter) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from etl.correlate.index.runs import Run
 from etl.correlate.model import Side
-from etl.correlate.runs import Run
-from etl.streams.files import FileDamaged, FileStore
-from etl.streams.log import from_ipc, to_ipc
+from etl.streams.storage.files import FileDamaged, FileStore
+from etl.streams.storage.log import from_ipc, to_ipc
 
 
 @dataclass(frozen=True, slots=True)

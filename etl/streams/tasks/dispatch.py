@@ -17,18 +17,18 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.biclique.pipeline import Arrivals, Arrived, arrive, prepared
 from etl.correlate.model import Side, places, references
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.ingest.render import as_json
 from etl.pipeline.tasks.wire import Message
-from etl.streams.adhoc.late import announce
+from etl.streams.adhoc.tasks.late import announce
 from etl.streams.declared import compiled
 from etl.streams.documents.assign import assign_all
 from etl.streams.documents.reading import DocumentReading, reading
-from etl.streams.log import write_segment
+from etl.streams.storage.log import write_segment
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, CorrelationPlan, StreamPlan
 

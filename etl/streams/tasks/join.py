@@ -21,17 +21,17 @@ from etl.correlate.biclique import unit as unit_kernel
 from etl.correlate.biclique.pipeline import prepared, right_columns
 from etl.correlate.biclique.unit import UnitStep
 from etl.correlate.distinct import Deduplicator
+from etl.correlate.index.chain import ChainConfig, ChainedIndex
+from etl.correlate.index.runs import Run
 from etl.correlate.model import Pairs, Side, Tuples, Window, opposite
-from etl.correlate.query import JoinStep, Query
+from etl.correlate.query.compile import JoinStep, Query
 from etl.correlate.rows import JoinedRows, RowResidual
-from etl.correlate.runs import Run
-from etl.correlate.state import ChainConfig, ChainedIndex
 from etl.pipeline.tasks.wire import Message
-from etl.streams.adhoc.join import join_queries
+from etl.streams.adhoc.tasks.join import join_queries
 from etl.streams.declared import compiled
 from etl.streams.documents.join import join_documents
-from etl.streams.log import SegmentRows
 from etl.streams.state.state_files import RunWriter, StateRun, open_run
+from etl.streams.storage.log import SegmentRows
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import BatchPlan, CorrelationPlan
 from etl.streams.tasks.results import Results

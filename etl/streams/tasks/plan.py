@@ -19,11 +19,11 @@ from etl.correlate.model import FIRST
 from etl.correlate.watermark import Watermark
 from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.settings import Settings
-from etl.streams.adhoc.plan import QueriesPlan
+from etl.streams.adhoc.tasks.plan import QueriesPlan
 from etl.streams.documents.state import DocumentPlan
-from etl.streams.files import FileStore
 from etl.streams.state.routers import router_from_json, router_json
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.files import FileStore
 
 RESULTS, LATE, QUARANTINE = "results", "late", "quarantine"
 LATE_SCHEMA = pa.schema(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.adapters.landing import Slice, SliceReader
 from etl.columnar.labels import unlabelled
 from etl.contract.words.types import TIMESTAMP

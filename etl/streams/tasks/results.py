@@ -12,12 +12,12 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.data_files import write_part
+from etl.adapters.delta.data_files import write_part
 from etl.columnar.multimap import hashes
 from etl.correlate import aggregate
 from etl.correlate.distinct import fingerprints
 from etl.correlate.model import I64
-from etl.correlate.query import Query
+from etl.correlate.query.compile import Query
 from etl.correlate.rows import JoinedRows
 from etl.pipeline.tasks.wire import Message
 from etl.streams.declared import result_schema

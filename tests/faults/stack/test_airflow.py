@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from etl.settings import Settings, load
-from etl.stack import airflow_services
-from etl.stack.airflow import Airflow, AirflowRefused
+from etl.stack.airflow import services as airflow_services
+from etl.stack.airflow.client import Airflow, AirflowRefused
 from etl.stack.credentials import credentials
 from etl.stack.daemon import down, up_detached
-from etl.stack.processes import gone, locked, marked, wait_until
 from etl.stack.state import State
+from etl.stack.supervision.processes import gone, locked, marked, wait_until
 from tests.support.command_line import command_line
 
 pytestmark = pytest.mark.stack

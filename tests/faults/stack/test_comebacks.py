@@ -29,12 +29,12 @@ from etl.errors import FrontstageError
 from etl.pipeline.tasks.in_process import InProcess
 from etl.settings import PROJECT, Settings, load
 from etl.spark.runner.client import answers
-from etl.stack.airflow import Airflow
+from etl.stack.airflow.client import Airflow
 from etl.stack.daemon import StackFailed, down, up_detached
 from etl.stack.postgres import dsn
-from etl.stack.processes import locked, marked, wait_until
 from etl.stack.stack import _airflow_answers
 from etl.stack.state import state
+from etl.stack.supervision.processes import locked, marked, wait_until
 from tests.support.site import Site, order
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(1_800)]
@@ -158,7 +158,7 @@ VICTIMS: dict[str, Callable[[str], bool]] = {
     "dag-processor": lambda line: line.startswith("airflow dag-processor"),
     "triggerer": lambda line: line.startswith("airflow triggerer"),
     "api-server": lambda line: line.startswith("airflow api"),
-    "airflow host": lambda line: "etl.stack.airflow_host" in line and "guard.py" not in line,
+    "airflow host": lambda line: "etl.stack.airflow.host" in line and "guard.py" not in line,
     "guard of the runner": lambda line: "guard.py" in line and "etl.spark.runner" in line,
     "task": lambda line: re.match(r"airflow worker -- [0-9a-f]{8}-", line) is not None,
 }

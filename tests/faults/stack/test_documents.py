@@ -21,11 +21,11 @@ from etl import settings as configuration
 from etl.adapters import postgres
 from etl.errors import FrontstageError
 from etl.settings import PROJECT
-from etl.stack.airflow import Airflow
+from etl.stack.airflow.client import Airflow
 from etl.stack.daemon import down, up_detached
 from etl.stack.postgres import dsn
-from etl.stack.processes import wait_until
 from etl.stack.state import state
+from etl.stack.supervision.processes import wait_until
 from etl.streams.tasks.in_process import InProcess
 from tests.support.document_site import DocumentSite, seconds
 

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from etl.settings import PROJECT
-from etl.stack.guard import adopt_orphans
-from etl.stack.probe import Probe
-from etl.stack.processes import (
+from etl.stack.supervision.guard import adopt_orphans
+from etl.stack.supervision.probe import Probe
+from etl.stack.supervision.processes import (
     Guarded,
     Service,
     ServiceFailed,
@@ -28,7 +28,7 @@ from etl.stack.processes import (
     sweep,
     wait_until,
 )
-from etl.stack.supervisor import FORGIVEN, Kept, Watch
+from etl.stack.supervision.supervisor import FORGIVEN, Kept, Watch
 
 pytestmark = pytest.mark.stack
 
@@ -61,7 +61,7 @@ with socket.socket(socket.AF_UNIX) as listener:
 SUPERVISOR = """
 import sys, time
 from pathlib import Path
-from etl.stack.processes import Service, start
+from etl.stack.supervision.processes import Service, start
 start(Service("family", tuple(sys.argv[2:]), {}, Path(sys.argv[1], "log")), Path(sys.argv[1]))
 print("started", flush=True)
 time.sleep(600)

@@ -20,7 +20,7 @@ from etl.errors import PostgresUnavailable
 from etl.settings import PROJECT, Settings, load
 from etl.stack.environment import project_environment
 from etl.stack.postgres import check, dsn, embedded_postgres, tcp_dsn
-from etl.stack.processes import StackRunning, gone, locked, wait_until
+from etl.stack.supervision.processes import StackRunning, gone, locked, wait_until
 
 pytestmark = pytest.mark.stack
 

@@ -16,9 +16,9 @@ from etl.errors import FrontstageError, MissingPart, PortTaken, PostgresUnavaila
 from etl.settings import Settings, load
 from etl.stack import postgres
 from etl.stack.daemon import StackFailed, down, up_detached
-from etl.stack.processes import StackRunning, gone, locked, marked, wait_until
 from etl.stack.stack import Extra, Stack
 from etl.stack.state import state
+from etl.stack.supervision.processes import StackRunning, gone, locked, marked, wait_until
 
 pytestmark = pytest.mark.stack
 

@@ -15,10 +15,10 @@ from etl.correlate.adhoc.optimize.optimizer import Optimizer
 from etl.correlate.adhoc.optimize.statistics import sample_streams
 from etl.correlate.adhoc.plan import plan_as_data, plan_from_data
 from etl.correlate.adhoc.query.model import Query
-from etl.correlate.adhoc.run.changelog import Changelog
+from etl.correlate.adhoc.run.changes.changelog import Changelog
+from etl.correlate.adhoc.run.changes.partitioning import even
 from etl.correlate.adhoc.run.engine import AdhocJoin, SlotResult
-from etl.correlate.adhoc.run.partitioning import even
-from etl.correlate.adhoc.run.result import finalise, merge_partials
+from etl.correlate.adhoc.run.sinks.result import finalise, merge_partials
 from tests.support.adhoc_histories import random_plan, random_query, random_slot
 from tests.support.adhoc_oracle import STREAMS, Slot, answer, tables
 

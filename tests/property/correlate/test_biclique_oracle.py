@@ -14,7 +14,7 @@ from etl.correlate.biclique.pipeline import Pipeline
 from etl.correlate.biclique.routing import BicliqueRouter, MatrixRouter, Router
 from etl.correlate.biclique.scaling import ScalingConfig
 from etl.correlate.model import Window
-from etl.correlate.query import Query, compile_query
+from etl.correlate.query.compile import Query, compile_query
 from tests.support.correlate_histories import (
     CONDITIONS,
     SECOND,

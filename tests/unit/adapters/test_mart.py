@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from etl.adapters import ledger, mart, postgres
-from etl.adapters.data_files import write_for_copy
+from etl.adapters.delta.data_files import write_for_copy
 from etl.adapters.ledger import Decision, Writer
 from etl.adapters.mart import MartTaken
 from etl.contract.model import MartTable

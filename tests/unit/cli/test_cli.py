@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from etl.stack.processes import marked
+from etl.stack.supervision.processes import marked
 from tests.support.command import frontstage, one_sentence
 
 pytestmark = pytest.mark.slow

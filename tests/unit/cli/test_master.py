@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 from etl.adapters import ledger, postgres
 from etl.adapters.ledger import Decision
 from etl.cli import app
-from etl.masters.maintenance import ReadDirectly, UnknownMaster
 from etl.masters.pages.errors import NothingPublished
 from etl.masters.pages.store import PageStore
+from etl.masters.upkeep.maintenance import ReadDirectly, UnknownMaster
 from etl.model import BatchCounts
 from etl.samples import generate_master
 from etl.settings import PROJECT

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from etl.spark.runner.watchdog import Watchdog
-from etl.stack.processes import wait_until
+from etl.stack.supervision.processes import wait_until
 
 
 @dataclass

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from etl.correlate.adhoc.optimize.decisions import Decision
-from etl.correlate.adhoc.run.partitioning import Partitioning
+from etl.correlate.adhoc.run.changes.partitioning import Partitioning
 
 Action = Literal["up", "down", "out", "in"]
 

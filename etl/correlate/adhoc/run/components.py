@@ -16,9 +16,9 @@ from functools import cached_property
 from etl.columnar import bitsets
 from etl.correlate.adhoc.plan import Choice, Node, Plan
 from etl.correlate.adhoc.query.model import Query
-from etl.correlate.adhoc.run.bucket import When
-from etl.correlate.adhoc.run.eager import Flat
-from etl.correlate.adhoc.run.factor import Factor
+from etl.correlate.adhoc.run.joins.bucket import When
+from etl.correlate.adhoc.run.joins.eager import Flat
+from etl.correlate.adhoc.run.joins.factor import Factor
 
 Slots = tuple[When, ...]
 

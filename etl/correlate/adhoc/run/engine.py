@@ -24,17 +24,17 @@ from etl.columnar import bitsets
 from etl.correlate.adhoc.errors import BucketsOutOfOrder, SnapshotRefused
 from etl.correlate.adhoc.plan import Choice, Leaf, Node, Plan, left_deep
 from etl.correlate.adhoc.query.model import ColumnOf, Stream
-from etl.correlate.adhoc.run import eager
-from etl.correlate.adhoc.run.bucket import Bucket, BucketArrays, When
-from etl.correlate.adhoc.run.changelog import Changelog
-from etl.correlate.adhoc.run.combine import combinations
+from etl.correlate.adhoc.run.changes.changelog import Changelog
+from etl.correlate.adhoc.run.changes.partitioning import PartitionHistory, even
 from etl.correlate.adhoc.run.components import Component, LeafSets, Running, Slots, Team, build
-from etl.correlate.adhoc.run.eager import Flat
-from etl.correlate.adhoc.run.factor import Factor, QuerySets, join
-from etl.correlate.adhoc.run.partitioning import PartitionHistory, even
-from etl.correlate.adhoc.run.result import QueryRows
+from etl.correlate.adhoc.run.joins import eager
+from etl.correlate.adhoc.run.joins.bucket import Bucket, BucketArrays, When
+from etl.correlate.adhoc.run.joins.combine import combinations
+from etl.correlate.adhoc.run.joins.eager import Flat
+from etl.correlate.adhoc.run.joins.factor import Factor, QuerySets, join
 from etl.correlate.adhoc.run.scan import Located, Scan
-from etl.correlate.adhoc.run.sink import Sink
+from etl.correlate.adhoc.run.sinks.result import QueryRows
+from etl.correlate.adhoc.run.sinks.sink import Sink
 
 ROWS_MOST = 1 << 62  # of a query in a slot, unless somebody says less
 _ALONE = 1 << 30  # group numbers from here on belong to queries that no plan mentions

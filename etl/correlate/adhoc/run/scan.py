@@ -13,8 +13,8 @@ from etl.columnar import bitsets
 from etl.columnar.bitsets import I32, U64
 from etl.correlate.adhoc.query.model import Stream
 from etl.correlate.adhoc.query.selections import Selections
-from etl.correlate.adhoc.run.bucket import Bucket, When
 from etl.correlate.adhoc.run.components import Running
+from etl.correlate.adhoc.run.joins.bucket import Bucket, When
 
 
 @dataclass(frozen=True, slots=True)

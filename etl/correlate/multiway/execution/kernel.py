@@ -15,9 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
+from etl.correlate.index.runs import Probes, Run
 from etl.correlate.model import FIRST, LAST, Tuples
 from etl.correlate.multiway.codes import I64
-from etl.correlate.runs import Probes, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Kernel(Protocol):
 
 
 class RunKernel:
-    """The biclique's local kernel: a run with a hash directory (`etl.correlate.runs`)."""
+    """The biclique's local kernel: a run with a hash directory (`etl.correlate.index.runs`)."""
 
     def index(self, stored: Side) -> WindowIndex:
         return RunIndex(stored)

@@ -20,8 +20,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.masters import key_codec
-from etl.masters.key_codec import Mask, Rows
 from etl.masters.pages.errors import PageDamaged, RunDamaged, RunMissing, RunTruncated
 from etl.masters.pages.manifest import RunEntry
 from etl.masters.pages.parallel import parallel_map
@@ -29,7 +27,9 @@ from etl.masters.pages.runs import layout
 from etl.masters.pages.runs.layout import Checksums, Index
 from etl.masters.pages.runs.verified import Marks, mark_all, marks_of
 from etl.masters.pages.runs.writer import data_file, index_file
-from etl.masters.shape import Shape, whole
+from etl.masters.rows import key_codec
+from etl.masters.rows.key_codec import Mask, Rows
+from etl.masters.rows.shape import Shape, whole
 
 Bytes = Callable[[int, int], pa.Buffer]
 """The bytes of a file from an offset on."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from etl.masters import key_codec
 from etl.masters.pages import files
+from etl.masters.rows import key_codec
 
 CodesOf = Callable[[pa.Table], pa.Array]
 

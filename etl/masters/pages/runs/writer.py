@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 
 from etl.enrich.errors import DuplicateMasterKey
 from etl.errors import SettingsError
-from etl.masters import key_codec
 from etl.masters.pages import files
 from etl.masters.pages.errors import KeysOutOfOrder
 from etl.masters.pages.manifest import RunEntry
 from etl.masters.pages.runs import layout
 from etl.masters.pages.runs.layout import Checksums, Index, Segment
-from etl.masters.shape import DELETED, Shape
+from etl.masters.rows import key_codec
+from etl.masters.rows.shape import DELETED, Shape
 
 _PIECE_ROWS = 65_536  # larger input is cut, so that no segment waits for all of it
 

@@ -12,10 +12,10 @@ import pytest
 from etl.columnar import bitsets
 from etl.correlate.adhoc.plan import Choice, Plan, left_deep
 from etl.correlate.adhoc.query.parse import parse_query
-from etl.correlate.adhoc.run.changelog import Changelog
-from etl.correlate.adhoc.run.count import counts
+from etl.correlate.adhoc.run.changes.changelog import Changelog
 from etl.correlate.adhoc.run.engine import AdhocJoin
-from etl.correlate.adhoc.run.factor import Factor, multiply_out
+from etl.correlate.adhoc.run.joins.factor import Factor, multiply_out
+from etl.correlate.adhoc.run.sinks.count import counts
 from tests.support.adhoc_oracle import STREAMS, tables
 
 _TWO = "V, W where V.vid = W.vid"

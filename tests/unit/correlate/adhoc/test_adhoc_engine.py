@@ -13,11 +13,11 @@ from etl.correlate.adhoc.optimize.optimizer import Optimizer
 from etl.correlate.adhoc.plan import Choice, Plan, left_deep
 from etl.correlate.adhoc.query.model import Query
 from etl.correlate.adhoc.query.parse import parse_query
-from etl.correlate.adhoc.run.bucket import When
-from etl.correlate.adhoc.run.changelog import Changelog
+from etl.correlate.adhoc.run.changes.changelog import Changelog
 from etl.correlate.adhoc.run.components import Running
 from etl.correlate.adhoc.run.engine import AdhocJoin
-from etl.correlate.adhoc.run.result import finalise, merge_partials
+from etl.correlate.adhoc.run.joins.bucket import When
+from etl.correlate.adhoc.run.sinks.result import finalise, merge_partials
 from tests.support.adhoc_oracle import STREAMS, Row, tables
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.correlate.adhoc.run.partitioning import KEY_GROUPS, PartitionHistory, Partitioning, even
+from etl.correlate.adhoc.run.changes.partitioning import KEY_GROUPS, PartitionHistory, Partitioning, even
 
 KEYS = np.arange(-50, 200, dtype=np.int64)
 

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etl.correlate.adhoc.run.protocol import MANAGER, Manager, Message, Task
+from etl.correlate.adhoc.run.changes.protocol import MANAGER, Manager, Message, Task
 
 SEEDS = st.integers(0, 2**32)
 

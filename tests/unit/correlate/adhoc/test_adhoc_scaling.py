@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from etl.correlate.adhoc.optimize.scaling import ScalingConfig, TaskLoad, scale
-from etl.correlate.adhoc.run.partitioning import even
+from etl.correlate.adhoc.run.changes.partitioning import even
 
 CONFIG = ScalingConfig()
 CALM = TaskLoad((1.0, 1.0, 1.0), 0.5, threads=1, free_threads=2)

@@ -15,9 +15,9 @@ import pytest
 from etl.correlate.biclique.join import BicliqueJoin
 from etl.correlate.biclique.pipeline import Arrivals, Pipeline
 from etl.correlate.biclique.routing import BicliqueRouter, MatrixRouter, Router
-from etl.correlate.condition import Condition
 from etl.correlate.model import I64, Tuples, Window, references
-from etl.correlate.query import StreamType, compile_query
+from etl.correlate.query.compile import StreamType, compile_query
+from etl.correlate.query.condition import Condition
 from etl.correlate.rows import MemoryRows
 from etl.correlate.watermark import Watermark
 

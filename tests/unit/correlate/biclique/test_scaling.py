@@ -10,9 +10,9 @@ from etl.correlate.biclique.elastic import ResourceManager
 from etl.correlate.biclique.join import BicliqueJoin
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.biclique.scaling import ScalingConfig, ScalingState, change, decide, drained, migration
-from etl.correlate.condition import Condition
 from etl.correlate.errors import ScalingRefused
 from etl.correlate.model import Tuples, Window, places, references
+from etl.correlate.query.condition import Condition
 
 CONFIG = ScalingConfig(capacity_bytes=100)
 

@@ -14,7 +14,7 @@ import pytest
 
 from etl.errors import PostgresUnavailable
 from etl.masters.postgres.connections import ArrowConnections
-from etl.stack.processes import wait_until
+from etl.stack.supervision.processes import wait_until
 
 pytestmark = pytest.mark.slow
 

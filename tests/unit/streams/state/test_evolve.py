@@ -8,16 +8,16 @@ from datetime import timedelta
 import pytest
 
 from etl.contract.correlations.correlation import Correlation
-from etl.contract.schema import correlation_schema_text, stream_schema_text
+from etl.contract.parsing.schema import correlation_schema_text, stream_schema_text
 from etl.correlate.biclique.routing import BicliqueRouter
 from etl.correlate.model import Window
-from etl.correlate.query import Query, compile_query
+from etl.correlate.query.compile import Query, compile_query
 from etl.settings import PROJECT
 from etl.streams.decision import Evolved, GatheredCorrelation
-from etl.streams.log import Segment
 from etl.streams.state.evolve import evolve
 from etl.streams.state.routers import router_from_json, router_json
 from etl.streams.state.state_files import StateRun
+from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import CorrelationPlan, CorrelationState, RoutingNote
 from tests.support.correlate_histories import SECOND, STREAMS
 

@@ -1,0 +1,177 @@
+"""Append to a Delta table by writing its log entries here: for hundreds of small tables that get a file per batch.
+
+    table/_delta_log/<version>.json     version 0: protocol, metadata, and the first batch's files in one entry
+                                        after it:  the transaction (application, batch) and the files it adds
+
+delta-rs takes some 7 ms of CPU time for an entry, which hundreds of queries pay in every batch; an entry is a few
+lines of JSON. It is put in place by a link, which fails where somebody else was first, so nothing is written over and
+nothing is added twice. Everything else (checkpoints, what others have committed, how a new table begins) is left to
+delta-rs (ADR 103).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from etl.adapters.delta.log import CONFIGURATION, FilesMissing, Identity, identity, nullable
+from etl.adapters.durable import make_folder, sync_files, sync_folder
+from etl.adapters.ledger import DataFile
+
+_CHECKPOINT_EVERY = 50
+Action = dict[str, Any]
+
+
+class DeltaAppender:
+    """One table, kept by the process that writes. `folder` is the table's."""
+
+    def __init__(self, folder: Path, application: str) -> None:
+        self.folder, self.application = folder, application
+        self._log = folder / "_delta_log"
+        self._version, self._batch = -1, 0
+        self._seen: Identity | None = None  # of the newest entry
+
+    def newest_batch(self) -> int:
+        """The newest batch that the table holds; 0 when it holds none."""
+        self._refresh()
+        return self._batch
+
+    def add(self, files: Sequence[DataFile], batch: int) -> bool:
+        """Make a batch's files part of the table, which begins with its first; False when they are already."""
+        while self.newest_batch() < batch:
+            gone = [one.path for one in files if not self._is_whole(one)]
+            if gone:
+                raise FilesMissing(str(self.folder.name), batch, gone)
+            actions = [_commit_info(batch), *self._first(files[0]), self._transaction(batch)]
+            if self._commit([*actions, *map(self._added, files)]):
+                self._batch = batch
+                self._checkpoint()
+                return True
+        return False
+
+    # ── what is there ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _entry(self, version: int) -> Path:
+        return self._log / f"{version:020d}.json"
+
+    def _refresh(self) -> None:
+        """Nothing to do when the newest entry is the one that was seen last, and none has come after it."""
+        same = self._seen is not None and identity(self._entry(self._version)) == self._seen
+        if same and not self._entry(self._version + 1).exists():
+            return
+        self._version, self._batch = self._read()
+        self._seen = None if self._version < 0 else identity(self._entry(self._version))
+
+    def _read(self) -> tuple[int, int]:
+        """Version and newest batch, from the newest entry when it is ours."""
+        if not self._log.exists():
+            return -1, 0
+        names = [path.name for path in self._log.iterdir()]
+        versions = [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
+        if not versions and not any(name.endswith(".checkpoint.parquet") for name in names):
+            return -1, 0  # whoever wanted to begin the table ended too early
+        batch = self._batch_in(max(versions)) if versions else None
+        if batch is not None:
+            return max(versions), batch
+        table = DeltaTable(str(self.folder))
+        return table.version(), int(table.transaction_version(self.application) or 0)
+
+    def _batch_in(self, version: int) -> int | None:
+        try:
+            actions = [json.loads(line) for line in self._entry(version).read_bytes().splitlines()]
+        except ValueError:
+            return None
+        ours = (one["txn"]["version"] for one in actions if one.get("txn", {}).get("appId") == self.application)
+        return next(ours, None)
+
+    def _is_whole(self, file: DataFile) -> bool:
+        try:
+            return (self.folder / file.path).stat().st_size == file.bytes
+        except FileNotFoundError:
+            return False
+
+    # ── what is added ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _first(self, file: DataFile) -> list[Action]:
+        if self._version >= 0:
+            return []
+        protocol, metadata = _beginning(nullable(pq.read_schema(self.folder / file.path).remove_metadata()))
+        mine = {"id": str(uuid.uuid4()), "createdTime": _now_ms()}
+        return [protocol, {"metaData": metadata["metaData"] | mine}]
+
+    def _transaction(self, batch: int) -> Action:
+        return {"txn": {"appId": self.application, "version": batch, "lastUpdated": _now_ms()}}
+
+    def _added(self, file: DataFile) -> Action:
+        changed_ms = int((self.folder / file.path).stat().st_mtime * 1000)
+        return {
+            "add": {
+                "path": quote(file.path),
+                "partitionValues": {},
+                "size": file.bytes,
+                "modificationTime": changed_ms,
+                "dataChange": True,
+                "stats": file.stats,
+            }
+        }
+
+    def _commit(self, actions: Sequence[Action]) -> bool:
+        """Put the next entry in place, synced; False when somebody else was first."""
+        make_folder(self._log)
+        entry, beside = self._entry(self._version + 1), self._log / f"_commit_{uuid.uuid4()}.json.tmp"
+        try:
+            with beside.open("wb") as file:
+                file.write(b"\n".join(json.dumps(one).encode() for one in actions))
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(beside, entry)
+        except FileExistsError:
+            return False
+        finally:
+            beside.unlink(missing_ok=True)
+        sync_folder(self._log)
+        self._version, self._seen = self._version + 1, identity(entry)
+        return True
+
+    def _checkpoint(self) -> None:
+        """Now and then, and not for all tables with the same batch."""
+        turn = crc32(os.fsencode(self.folder)) % _CHECKPOINT_EVERY
+        if self._version == 0 or self._version % _CHECKPOINT_EVERY != turn:
+            return
+        DeltaTable(str(self.folder)).create_checkpoint()
+        checkpoints = [self._log / f"{self._version:020d}.checkpoint.parquet", self._log / "_last_checkpoint"]
+        sync_files([path for path in checkpoints if path.exists()])
+
+
+@lru_cache(maxsize=256)
+def _beginning(schema: pa.Schema) -> tuple[Action, Action]:
+    """How delta-rs begins a table with these columns: protocol and metadata."""
+    with tempfile.TemporaryDirectory(prefix="frontstage-delta-") as folder:
+        DeltaTable.create(folder, schema, configuration=CONFIGURATION)
+        lines = (Path(folder) / "_delta_log" / f"{0:020d}.json").read_bytes().splitlines()
+    actions = [json.loads(line) for line in lines]
+    (protocol,) = (one for one in actions if "protocol" in one)
+    (metadata,) = (one for one in actions if "metaData" in one)
+    return protocol, metadata
+
+
+def _commit_info(batch: int) -> Action:
+    how = {"operation": "WRITE", "operationParameters": {"mode": "Append"}, "engineInfo": "frontstage"}
+    return {"commitInfo": {"timestamp": _now_ms(), **how, "batch": str(batch)}}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

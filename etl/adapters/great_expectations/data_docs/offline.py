@@ -1,0 +1,120 @@
+"""Data Docs that open anywhere: styles and scripts lie beside the pages, and no page asks the network for anything.
+
+    Great Expectations' page ──▶ offline, as it is stored ──▶ data_docs/…/page.html   href="../../static/offline/…"
+    assets, ours ──▶ place_assets ──▶ data_docs/static/offline/                 once per version of all,
+    pictures and fonts of Great Expectations ──▶ data_docs/static/           theirs and ours
+
+Great Expectations' templates take thirteen files from five content networks, and fill their tables by scripts inside
+the page. Pages are rewritten as they are stored: known styles come from the assets, every script and every handler is
+taken out, the list of results becomes a table of text, and links to pages of suites, which nobody makes, become text.
+What is left moves by one script of ours, so the browser can be told to run no other (`etl.page.security`). A style of
+ours makes up for weak contrasts. Links are relative: the folder can be opened as files, served under any prefix, or
+copied elsewhere. The cost is one pass over the text of a page.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import shutil
+from functools import cache
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+ASSETS = Path(__file__).with_name("assets")
+OURS = Path(__file__).with_name("ours")
+OFFLINE = "static/offline"
+
+_LOGO = "static/images/logo-long.png"
+_STYLES = (
+    ("bootstrap-prefers-dark", "css/bootstrap-prefers-dark.min.css"),
+    ("font-awesome", "css/fontawesome.min.css"),
+    ("/bootstrap.", "css/bootstrap.min.css"),
+)
+"""What an address contains, and the file that stands for it."""
+
+_STATUS = "_validation_success_text"
+_ICONS = {True: "fa-check-circle text-success", False: "fa-times text-danger"}
+_COLUMNS = {_STATUS: "Status", "run_time": "Run time", "run_name": "Run", "asset_name": "Asset"}
+_LINK = "_table_row_link_path"
+
+_STYLE = re.compile(r'<link\b[^>]*\bhref="(https?://[^"]*)"[^>]*>')
+_SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
+_HANDLER = re.compile(r'(<(?:label|button)\b[^>]*?)\sonclick="(\w+)\([^"]*\)"')
+_ROWS = re.compile(r"\bdata: (\[.*?\]),\s*toolbar:", re.DOTALL)
+_TABLE = re.compile(r'<div id="[^"]*-toolbar"[^>]*>.*?</div>\s*(<table\b[^>]*>)\s*</table>', re.DOTALL)
+_IMAGE = re.compile(r'(<img\b[^>]*\bsrc=")https?://[^"]*(")')
+_BACKGROUND = re.compile(r"url\('https?://[^')]*'\)")
+_ICON = re.compile(r'(<link rel="shortcut icon" href=")[./]*/(static/)')
+_SUITE = re.compile(r'<a\b[^>]*\bhref="[./]*expectations/[^"]*\.html"[^>]*>(.*?)</a>', re.DOTALL)
+_NEWSLETTER = re.compile(r"<footer>\s*<p>Stay current.*?</footer>", re.DOTALL)
+
+
+def offline(page: str, root: str) -> str:
+    """A page of Great Expectations that takes what it needs from the folder that `root` leads to."""
+    home = f"{root}{OFFLINE}"
+
+    def style(found: re.Match[str]) -> str:
+        name = _stand_in(found[1], _STYLES)
+        return f'<link rel="stylesheet" href="{home}/{name}">' if name else ""
+
+    rows = _ROWS.search(page)
+    page = _TABLE.sub(lambda table: _listed(table[1], ast.literal_eval(rows[1])) if rows else "", page)
+    page = _HANDLER.sub(r'\g<1> data-does="\g<2>"', _SCRIPT.sub("", _STYLE.sub(style, page)))
+    page = _IMAGE.sub(rf"\g<1>{root}{_LOGO}\g<2>", page)
+    page = _SUITE.sub(r"\g<1>", _ICON.sub(rf"\g<1>{root}\g<2>", page))
+    page = _BACKGROUND.sub(f"url('{root}{_LOGO}')", page)
+    ours = f'<link rel="stylesheet" href="{home}/readable.css"><script src="{home}/readable.js" defer></script>'
+    page = page.replace("</head>", f"{ours}</head>", 1)
+    return _NEWSLETTER.sub("", page).replace("<html>", '<html lang="en">', 1)
+
+
+def _listed(table: str, rows: list[dict[str, object]]) -> str:
+    """The results that Great Expectations hands to a script, as a table; the newest first, as they come."""
+    head = "".join(f"<th scope=col>{title}</th>" for title in _COLUMNS.values())
+    body = "".join(f"<tr>{''.join(_cell(row, column) for column in _COLUMNS)}</tr>" for row in rows)
+    search = '<input type="search" class="form-control" placeholder="Search" aria-label="Search the results">'
+    return f"{search}{table}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(row: dict[str, object], column: str) -> str:
+    text = escape(str(row.get(column) or ""))
+    if column == _STATUS:
+        text = f'<i class="fas {_ICONS[text == "Success"]}" aria-hidden="true"></i> {text}'
+    return f'<td><a href="{escape(str(row[_LINK]))}">{text}</a></td>' if column == "run_name" else f"<td>{text}</td>"
+
+
+def _stand_in(address: str, known: tuple[tuple[str, str], ...]) -> str | None:
+    return next((name for part, name in known if part in address), None)
+
+
+def place_assets(docs: Path) -> None:
+    """Put the assets beside the pages, unless those that are there are the same."""
+    home = docs / OFFLINE
+    stamp = home / "version"
+    if stamp.exists() and stamp.read_text() == _version():
+        return
+    shutil.copytree(_theirs(), docs / "static", dirs_exist_ok=True)
+    for folder in (ASSETS, OURS):
+        shutil.copytree(folder, home, dirs_exist_ok=True)
+    stamp.write_text(_version())
+
+
+def _theirs() -> Path:
+    """What Great Expectations' pages take from the folder `static` beside them: pictures, fonts, styles."""
+    found = find_spec("great_expectations")
+    origin = None if found is None else found.origin
+    assert origin is not None, "Great Expectations is installed"
+    return Path(origin).parent / "render" / "view" / "static"
+
+
+@cache
+def _version() -> str:
+    """A sum over all assets: others take their place when it changes."""
+    total = hashlib.sha256()
+    for folder in (ASSETS, OURS, _theirs()):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            total.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,148 @@
+"""Data Docs, page by page: what a batch costs does not grow with the pages that are there (ADR 115).
+
+    audit/<pipeline>/<run>/<time>/<batch>.json ──▶ data_docs/validations/<pipeline>/<run>/<time>/<batch>.html
+    audit/newest.json: the newest results, of all pipelines ─────▶ data_docs/index.html
+
+Pages and list are rendered by Great Expectations; which of them, and where they lie, is decided here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+from etl.adapters.great_expectations.data_docs.offline import offline, place_assets
+
+LISTED = 20
+"""Results on the first page."""
+_PAGES = "validations"
+_TIME = "%Y%m%dT%H%M%S.%fZ"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Listed:
+    """A line of the first page. Times order as their texts do."""
+
+    time: str
+    pipeline: str
+    run: str
+    batch: str
+    success: bool
+    asset: str
+
+    @classmethod
+    def of(cls, stored: Path, success: bool, asset: str | None) -> Self:
+        """The line of a result by where it is stored."""
+        pipeline, run, time = stored.parts[-4:-1]
+        return cls(time, pipeline, run, stored.stem, success, asset or "")
+
+    @property
+    def page(self) -> Path:
+        """Where its page is, below the folder of Data Docs."""
+        return Path(_PAGES, self.pipeline, self.run, self.time, f"{self.batch}.html")
+
+    def link(self) -> dict[str, Any]:
+        """As Great Expectations' list wants it."""
+        return {
+            "expectation_suite_name": self.pipeline,
+            "expectation_suite_filepath": None,
+            "filepath": quote(self.page.as_posix()),
+            "batch_identifier": self.batch,
+            "batch_kwargs": {},
+            "batch_spec": {},
+            "validation_success": self.success,
+            "run_time": datetime.strptime(self.time, _TIME).replace(tzinfo=UTC),
+            "run_name": self.run,
+            "asset_name": self.asset,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages of all pipelines of a site."""
+
+    results: Path
+    docs: Path
+
+    def store(self, key: tuple[str, ...], result: str) -> None:
+        """Keep a result: pipeline, run, time, batch."""
+        *folders, batch = key
+        _put(self.results.joinpath(*folders, f"{batch}.json"), result)
+
+    def build(self, pipeline: str, run: str) -> None:
+        """The pages of one run's results, and the list with them on it; nothing for a run that has none."""
+        stored = sorted((self.results / pipeline / run).glob("*/*.json"))
+        if not stored:
+            return
+        self.docs.mkdir(parents=True, exist_ok=True)
+        place_assets(self.docs)
+        built = [self._page(path) for path in stored]
+        with self._listing():
+            known = {one for one in self._newest() if one.run != run or one.pipeline != pipeline}
+            newest = sorted(one for one in {*known, *built} if (self.docs / one.page).exists())[-LISTED:]
+            _put(self._list, json.dumps([asdict(one) for one in newest], indent=1))
+            _put(self.docs / "index.html", _index(reversed(newest)))
+
+    def _page(self, stored: Path) -> Listed:
+        from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
+        from great_expectations.render.renderer import ValidationResultsPageRenderer
+
+        from etl.adapters.great_expectations.data_docs.view import ResultPages
+
+        result = expectationSuiteValidationResultSchema.loads(stored.read_text())
+        line = Listed.of(stored, bool(result.success), result.asset_name)
+        content = ValidationResultsPageRenderer().render(result)
+        text = ResultPages().render(content, data_context_id=None, show_how_to_buttons=False)
+        _put(self.docs / line.page, offline(text, "../" * len(line.page.parent.parts)))
+        return line
+
+    @property
+    def _list(self) -> Path:
+        return self.results / "newest.json"
+
+    def _newest(self) -> list[Listed]:
+        """The lines of the last list; where there is none that can be read, of the newest results."""
+        try:
+            return [Listed(**line) for line in json.loads(self._list.read_text())]
+        except (FileNotFoundError, ValueError, TypeError):
+            stored = sorted(self.results.glob("*/*/*/*.json"), key=lambda path: path.parts[-2])[-LISTED:]
+            return [_line_of(path) for path in stored]
+
+    @contextmanager
+    def _listing(self) -> Iterator[None]:
+        """Pipelines share the list: one at a time."""
+        with (self.results / ".listing").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _line_of(stored: Path) -> Listed:
+    result = json.loads(stored.read_text())
+    asset = result["meta"].get("active_batch_definition", {}).get("data_asset_name")
+    return Listed.of(stored, bool(result["success"]), asset)
+
+
+def _index(lines: Iterable[Listed]) -> str:
+    from great_expectations.render.renderer import SiteIndexPageRenderer
+
+    from etl.adapters.great_expectations.data_docs.view import IndexPage
+
+    content = SiteIndexPageRenderer.render(
+        {"site_name": "data_docs", "validations_links": [line.link() for line in lines]}
+    )
+    return offline(IndexPage().render(content, data_context_id=None, show_how_to_buttons=False), "")
+
+
+def _put(path: Path, text: str) -> None:
+    """A file that appears whole. It can be made again from what is stored, so it is not synced."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)

@@ -1,0 +1,6 @@
+"""DAGs as functions of what is declared; the files in `dags/` call them.
+
+pipeline       one pipeline: one run is one micro-batch
+correlations   all correlations, and the sites that they span
+query          ad-hoc joins by form
+"""

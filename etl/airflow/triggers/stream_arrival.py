@@ -1,0 +1,97 @@
+"""Sees tuples arrive in the landing folder of any declared stream: fires when a micro-batch of correlations is due.
+
+As `triggers.arrival` does for a pipeline, with one event for all streams: a batch takes what has landed in all of
+them. What is due comes from the folders and the ledger and not from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from etl.adapters import postgres
+from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
+from etl.airflow.triggers.arrival import ArrivalTrigger
+from etl.contract.model import Format
+from etl.errors import PostgresUnavailable
+from etl.pipeline.input.arrival import Look
+
+if TYPE_CHECKING:
+    from etl.contract.correlations.correlation import LoggedStream
+    from etl.streams.ledger import StreamLedger
+
+Listing = tuple[tuple[str, LandedFile], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedStream:
+    """Where a stream lands."""
+
+    name: str
+    landing: Path
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsArrival:
+    """The landing folders of all streams against the ledger of correlations."""
+
+    streams: tuple[WatchedStream, ...]
+    dsn: Callable[[], str]
+    pipeline: str = "correlations"
+
+    def listing(self) -> Listing:
+        """The files that are there now, each with its stream."""
+        return tuple((stream.name, file) for stream in self.streams for file in scan(stream.landing, stream.format))
+
+    def look(self, listing: Listing, now: datetime) -> Look:
+        """Whether a batch would find something to do; no, while one is under way or Postgres is away."""
+        from etl.streams.ledger import StreamLedger
+
+        try:
+            with postgres.connect(self.dsn(), autocommit=True) as connection:
+                return self._look(StreamLedger(connection), listing, now)
+        except PostgresUnavailable:
+            return Look()
+
+    def _look(self, ledger: StreamLedger, listing: Listing, now: datetime) -> Look:
+        last = ledger.last()
+        mark = (0, "") if last is None else (last.batch, last.state)
+        if ledger.book.is_written():
+            return Look(under_way=True, mark=mark)
+        if last is not None and last.state != "loaded":
+            return Look(due=True, mark=mark)
+        return Look(any(self._unread(ledger, stream, listing, now) for stream in self.streams), mark=mark)
+
+    def _unread(self, ledger: StreamLedger, stream: WatchedStream, listing: Listing, now: datetime) -> bool:
+        files = [file for name, file in listing if name == stream.name]
+        if not files:
+            return False
+        consumed = ledger.consumed(stream.name, [file.name for file in files])
+        limits = Limits(batch_bytes=1)  # one readable byte is enough to know
+        return bool(fix_slices(stream.landing, files, consumed, stream.format, now, limits))
+
+
+class StreamArrivalTrigger(ArrivalTrigger):
+    """Fires when correlations have something to do. All it needs is in its arguments."""
+
+    def __init__(self, streams: Sequence[Sequence[str]], poll_s: float = 0.5) -> None:
+        super().__init__("correlations", "", "jsonl", 0.0, poll_s=poll_s)
+        self.arguments: dict[str, Any] = {"streams": [list(one) for one in streams], "poll_s": poll_s}
+
+    @classmethod
+    def over(cls, streams: Sequence[LoggedStream]) -> StreamArrivalTrigger:
+        """The trigger of declared streams."""
+        sources = [(one.name, one.stream.source) for one in streams]
+        return cls([(name, str(source.landing), source.format) for name, source in sources])
+
+    def _arrival(self) -> StreamsArrival:
+        from etl.settings import load
+        from etl.stack import postgres as stack_postgres
+
+        own = load()
+        watched = [WatchedStream(name, Path(landing), form) for name, landing, form in self.arguments["streams"]]
+        return StreamsArrival(tuple(watched), lambda: stack_postgres.dsn(own))

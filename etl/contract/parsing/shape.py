@@ -1,0 +1,115 @@
+"""The first check of a file: its TOML, its keys, the kinds of its values. Each mistake becomes one sentence of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from etl.contract.errors import Mistake, TomlPath, unknown
+from etl.contract.parsing.document import Document
+
+M = TypeVar("M", bound=BaseModel)
+_KINDS = {
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "list_type": "a list",
+    "int_type": "a whole number",
+    "greater_than_equal": "a larger number",
+}
+
+
+def document(declared: dict[str, Any]) -> tuple[Document | None, list[Mistake]]:
+    """The document of a pipeline's file, or what is wrong with it."""
+    return shaped(Document, "a pipeline", declared)
+
+
+def shaped(model: type[M], noun: str, declared: dict[str, Any]) -> tuple[M | None, list[Mistake]]:
+    """The document that a file's values make up, or what is wrong with them. `noun`: what the file declares."""
+    try:
+        return model.model_validate(declared), []
+    except ValidationError as error:
+        found: dict[TomlPath, Mistake] = {}
+        # A misspelt key comes before the key that is missing because of it.
+        for details in sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden"):
+            mistake = _mistake(details, declared, model, noun)
+            found.setdefault(mistake.path, mistake)
+        return None, list(found.values())
+
+
+def _mistake(error: Mapping[str, Any], declared: dict[str, Any], model: type[BaseModel], noun: str) -> Mistake:
+    path = _within(error["loc"], declared)
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        known = _keys(model, path[:-1])
+        return Mistake(path, unknown(f"a key of {_place(path[:-1], noun)}", str(path[-1]), known, "keys"))
+    if kind == "missing":
+        return Mistake(path, f"{_place(path, noun)} has no {error['loc'][-1]!r}; it needs one")
+    if kind == "value_error":
+        return Mistake(path, str(context["error"]))
+    allowed = _allowed(kind, context)
+    return Mistake(path, f"{_dotted(path)} is {_shown(error['input'])}, but must be {allowed}")
+
+
+def _within(location: tuple[int | str, ...], declared: Any) -> TomlPath:
+    """The part of pydantic's location that is in the file; the rest names branches of unions."""
+    path: list[int | str] = []
+    for part in location:
+        if isinstance(declared, dict) and part in declared:
+            declared = declared[str(part)]
+        elif isinstance(declared, list) and isinstance(part, int) and part < len(declared):
+            declared = declared[part]
+        else:
+            break
+        path.append(part)
+    return tuple(path)
+
+
+def _allowed(kind: str, context: dict[str, Any]) -> str:
+    if kind == "literal_error":
+        return f"one of {context['expected'].replace(' or ', ', ')}"
+    if kind in ("too_short", "string_too_short"):
+        return "not empty"
+    if kind == "string_too_long":
+        return f"at most {context['max_length']} character"
+    if kind == "string_pattern_mismatch":
+        return "`postgres:schema.table` or `delta:path`"
+    return _KINDS.get(kind, "a number, a text, a date, true or false")
+
+
+def _keys(root: type[BaseModel], path: TomlPath) -> list[str]:
+    """The keys that the table at a path may have."""
+    model: Any = root
+    for part in path:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            fields = {field.alias or name: field for name, field in model.model_fields.items()}
+            model = _bare(fields[str(part)].annotation)
+        else:
+            model = _bare(get_args(model)[-1])
+    assert issubclass(model, BaseModel), "only tables with known keys refuse others"
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without `Annotated` and `None`."""
+    while get_origin(annotation) is Annotated or get_origin(annotation) in (Union, UnionType):
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _place(path: TomlPath, noun: str) -> str:
+    return f"[{_dotted(path)}]" if path else noun
+
+
+def _dotted(path: TomlPath) -> str:
+    return ".".join(str(part) for part in path)
+
+
+def _shown(given: Any) -> str:
+    text = repr(given) if not isinstance(given, dict) else "a table"
+    return text if len(text) <= 60 else text[:57] + "..."

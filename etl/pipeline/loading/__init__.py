@@ -1,0 +1,6 @@
+"""From a decision to tables that people read.
+
+dimensions   follow the masters, before the facts
+copying      rows on their way into the mart, beside the audit
+publishing   audit, Delta logs, then mart and ledger in one transaction
+"""

@@ -1,0 +1,98 @@
+"""Audit and publish one decided batch: from the files of its decision to tables that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from etl.adapters.delta.data_files import read_parts
+from etl.adapters.great_expectations.audit import Audit
+from etl.adapters.ledger import BatchRecord, DataFile
+from etl.adapters.mart import Replaced
+from etl.contract.resolve import ResolvedPipeline
+from etl.errors import TerminalError
+from etl.pipeline.inspection.comparison import compare
+from etl.pipeline.loading.copying import Copying
+from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, Places
+from etl.validate.distribution import Profile
+
+if TYPE_CHECKING:
+    from etl.pipeline.microbatch import MicroBatch
+
+TABLES = (FACT, QUARANTINE, BACKLOG)
+
+
+def ask_audit(
+    audit: Audit, places: Places, resolved: ResolvedPipeline, record: BatchRecord, past: Sequence[Profile]
+) -> dict[str, Any]:
+    """The verdict of the suite on what a batch accepted itself, and how it compares with the past.
+
+    A batch that accepted nothing has nothing to prove.
+    """
+    released = record.decided.released_files  # a person has vouched for those
+    files = tuple(file for file in record.decided.of_table(FACT) if file.path not in released)
+    verdict: dict[str, Any] = {"success": True, "expectations": []}
+    rows = read_parts(places.tables, files) if files else None
+    if rows is not None:
+        verdict = audit.check(
+            rows, resolved.pipeline, record.started_at, record.batch, sum(file.rows for file in files)
+        )
+    return compare(verdict, past, record, rows, resolved.pipeline)
+
+
+def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
+    """Add the files to the Delta logs, then load the mart and close the batch in one transaction."""
+    if record.state not in ("passed", "released"):
+        raise TerminalError(f"batch {record.batch} of {run.name} is {record.state}; only one that passed is published")
+    first = run.ledger.oldest_unloaded()
+    if first is not None and first.batch != record.batch:
+        raise TerminalError(f"batch {first.batch} of {run.name} was decided before {record.batch} and goes first")
+    decision = record.decided
+    touched = [table for table in TABLES if decision.of_table(table)]
+    for table in touched:
+        run.checkpoint(f"before {table} is published")
+        run.ledger.fence(run.writer.epoch)  # a log has no fence of its own
+        run.delta.add(table, decision.of_table(table), record.batch)
+        run.checkpoint(f"after {table} is published")
+    if correct(run, record):
+        touched.append(CORRECTIONS)
+    loading = rows.done()
+    loaded_at = run.clock()
+    freshness = _freshness(run, decision.of_table(FACT), loaded_at.timestamp())
+    run.checkpoint("before the mart is loaded")
+    loading.finish(run.writer, loaded_at, rows.aggregates, freshness, touched, _replaced(run, record))
+    run.checkpoint("after the mart is loaded")
+
+
+def correct(run: MicroBatch, record: BatchRecord) -> bool:
+    """Bring the rows of unknown members that have come into the fact; false when there are none."""
+    files = record.decided.of_table(CORRECTIONS)
+    if files:
+        run.checkpoint("before the fact is corrected")
+        run.delta.correct(FACT, files, run.resolved.pipeline.stream.key, record.batch)
+        run.checkpoint("after the fact is corrected")
+    return bool(files)
+
+
+def _replaced(run: MicroBatch, record: BatchRecord) -> list[Replaced]:
+    """Rows of the mart that stand for earlier ones, table by table."""
+    decision = record.decided
+    if not decision.replaced:
+        return []
+    keys = read_parts(run.places.tables, decision.of_table(CORRECTIONS), list(run.resolved.pipeline.stream.key))
+    return [Replaced(table, [run.places.mart / name for name in names], keys)
+            for table, names in decision.replaced.items()]  # fmt: skip
+
+
+def _freshness(run: MicroBatch, files: tuple[DataFile, ...], loaded_at_s: float) -> Mapping[str, float] | None:
+    """How old events were when they became visible."""
+    if not files:
+        return None
+    landed = read_parts(run.places.tables, files, ["landed_at"])["landed_at"]
+    ages = loaded_at_s - pc.cast(landed, pa.int64()).to_numpy() / 1e6
+    p50, p95 = np.percentile(ages, [50, 95])
+    return {"p50": round(float(p50), 3), "p95": round(float(p95), 3)}

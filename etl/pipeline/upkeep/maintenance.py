@@ -1,0 +1,229 @@
+"""What keeps batches cheap: claims merged, garbage removed, tables compacted, what is old forgotten.
+
+    after a batch     merge_claims
+    every day         maintain ── garbage ─ claims ─ OPTIMIZE, VACUUM ─ archive, ledger, reports, audits ─ growth
+
+Nothing here is on a batch's way from landing to mart. All of it runs under the pipeline's lock, may be repeated, and
+ends early without harm. VACUUM waits until no batch is open: the files of a held batch are in no table's log.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from etl.adapters import claims
+from etl.errors import TerminalError
+from etl.pipeline import recover
+from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN
+from etl.pipeline.upkeep import retention
+from etl.pipeline.upkeep.retention import Removed
+
+if TYPE_CHECKING:
+    from etl.adapters.ledger import Ledger
+    from etl.pipeline.microbatch import MicroBatch
+
+GARBAGE_AFTER = timedelta(days=1)
+"""How old a file must be that no decision names: a try may still be writing it."""
+KEPT_FOR = timedelta(days=7)
+"""How long decided batches can be loaded again: their notes and their rows for the mart are kept so long."""
+MANY_FILES = 16  # of a table, from which on compacting pays
+_PART = re.compile(r"part-(\d+)-")
+
+
+class Tables(Protocol):
+    """Delta's own maintenance, wherever it runs."""
+
+    def optimize(self, folder: Path) -> None:
+        """Put small files together."""
+        ...
+
+    def vacuum(self, folder: Path, keep: timedelta) -> None:
+        """Remove files that no version within `keep` names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How a round of maintenance is wanted."""
+
+    history: timedelta = timedelta(days=30)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.history < KEPT_FOR:
+            raise TerminalError(
+                f"{self.history.days} days of history are too few; a restored backup needs {KEPT_FOR.days} or more"
+            )
+
+
+def merge_claims(run: MicroBatch) -> bool:
+    """Merge runs of claims when there are enough of one size, so that a lookup visits few."""
+    runs = run.ledger.claim_runs()
+    chosen = claims.due(runs)
+    if not chosen:
+        return False
+    name = f"merged-{max(one.batch for one in chosen):09d}-{secrets.token_hex(4)}.claims"
+    merged = claims.merge(run.places.claims, chosen, name, complete=len(chosen) == len(runs))
+    run.checkpoint("after claims are merged")
+    run.ledger.replace_claims(merged, chosen, run.writer.epoch)  # a restored ledger may still name the others
+    return True
+
+
+def maintain(
+    run: MicroBatch, tables: Tables | None, keep: Keep, now: datetime, roots: Iterable[Path]
+) -> dict[str, Any]:
+    """One round for one pipeline. `roots` hold a folder per batch: reports, results and pages of audits."""
+    before, dry_run = now - keep.history, keep.dry_run
+    if not dry_run:
+        recover.settle(run)  # whoever decides what is garbage must know every batch
+    result: dict[str, Any] = {
+        "pipeline": run.name,
+        "dry_run": dry_run,
+        "garbage": asdict(remove_garbage(run, dry_run=dry_run)),
+        "claims_merged": not dry_run and merge_claims(run),
+        "optimized": list(_optimized(run, tables, dry_run=dry_run)),
+        "vacuumed": list(_vacuumed(run, tables, dry_run=dry_run)),
+        "archive": asdict(retention.remove_archive(run, before, dry_run=dry_run)),
+        "batches_forgotten": retention.forget_batches(run, before, dry_run=dry_run),
+        "reports": asdict(retention.remove_old_folders(roots, before, dry_run=dry_run)),
+        "landed_again": _archive(run).land_grown(now, dry_run=dry_run),
+    }
+    run.progress(_sentence(result))
+    return result
+
+
+def _archive(run: MicroBatch) -> retention.Archive:
+    source = run.resolved.pipeline.stream.source
+    return retention.Archive(run.places.landing, run.places.archive, source.format, run.ledger)
+
+
+def _sentence(result: dict[str, Any]) -> str:
+    freed = sum(result[what]["bytes"] for what in ("garbage", "archive", "reports"))
+    return (
+        f"{result['pipeline']}: {freed:,} bytes {'could be' if result['dry_run'] else 'are'} freed, "
+        f"{len(result['optimized'])} tables compacted, {result['batches_forgotten']} old batches forgotten, "
+        f"{result['landed_again']} files landed again"
+    )
+
+
+# ── garbage ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def remove_garbage(run: MicroBatch, *, dry_run: bool = False) -> Removed:
+    """Remove files of tries that were not decided, and what decided batches need no more."""
+    total = Removed()
+    for table in (FACT, QUARANTINE, BACKLOG):
+        folder, decided = run.delta.folder(table), _decided(run.ledger, table)
+        named = {uri.rpartition("/")[2] for uri in run.delta.table(table).file_uris()} | _begun(run.ledger, table)
+        parts = ((path, _PART.search(path.name)) for path in folder.glob("*part-*.parquet") if path.name not in named)
+        # What a decision names and the table does not is still waiting, or was compacted: VACUUM's business.
+        garbage = (path for path, part in parts if part is not None and not decided(int(part[1]), path.name))
+        total += _remove(garbage, GARBAGE_AFTER, dry_run=dry_run)
+    total += _remove(run.places.mart.glob("*-part-*"), KEPT_FOR, keep=_open_files(run), dry_run=dry_run)
+    total += _remove(run.places.notes.glob("*.json"), KEPT_FOR, dry_run=dry_run)
+    total += _remove((run.places.tables / HELD).glob("*"), KEPT_FOR, keep=_aside(run.ledger), dry_run=dry_run)
+    total += _remove((run.places.tables / CORRECTIONS).glob("*"), KEPT_FOR, dry_run=dry_run)
+    waiting = {name for one in run.ledger.unknown_files() for name in (one.path, f"before-{one.path}")}
+    total += _remove((run.places.tables / UNKNOWN).glob("*"), KEPT_FOR, keep=frozenset(waiting), dry_run=dry_run)
+    total += _remove(_unfinished(run), GARBAGE_AFTER, dry_run=dry_run)
+    counted = {one.path for one in run.ledger.claim_runs()}
+    unnamed = (path for path in run.places.claims.glob("*.claims") if path.name not in counted)
+    return total + _remove(unnamed, KEPT_FOR, dry_run=dry_run)
+
+
+def _unfinished(run: MicroBatch) -> Iterator[Path]:
+    """Files that somebody was writing when the process was killed: their names never come again."""
+    for folder in (run.places.notes, run.places.claims, run.places.mart):
+        yield from folder.glob(".*.tmp")
+    for table in _tables(run):
+        yield from (run.delta.folder(table) / "_delta_log").glob("*.tmp")
+
+
+def _decided(ledger: Ledger, table: str) -> Callable[[int, str], bool]:
+    """Whether a decision names a file; of batches that are forgotten nobody knows, so it is taken for true."""
+    known: dict[int, set[str] | None] = {}
+    oldest = ledger.oldest() or 0
+
+    def named(batch: int, file: str) -> bool:
+        if batch < oldest:
+            return True
+        if batch not in known:
+            record = ledger.find(batch)
+            decision = None if record is None else record.decision
+            known[batch] = set() if decision is None else {one.path for one in decision.of_table(table)}
+        return file in (known[batch] or ())
+
+    return named
+
+
+def _begun(ledger: Ledger, table: str) -> set[str]:
+    """Files that a batch which is not loaded will add: some are of earlier batches that were held."""
+    record = ledger.oldest_unloaded()
+    return set() if record is None or record.decision is None else {one.path for one in record.decision.of_table(table)}
+
+
+def _aside(ledger: Ledger) -> frozenset[str]:
+    """Files of events that wait for a person's word."""
+    found: set[str] = set()
+    for record in ledger.asides():
+        held = record.decided.aside
+        if held is not None:
+            found |= {name for one in (*held.files, held.refused) for name in (one.path, f"before-{one.path}")} | {
+                n for names in held.mart.values() for n in names
+            }
+    return frozenset(found)
+
+
+def _open_files(run: MicroBatch) -> frozenset[str]:
+    """Rows for the mart that a batch still needs, however long it has been held."""
+    record = run.ledger.oldest_unloaded()
+    decision = None if record is None else record.decision
+    if decision is None:
+        return frozenset()
+    return frozenset(name for of in (decision.mart, decision.replaced) for names in of.values() for name in names)
+
+
+def _remove(
+    paths: Iterable[Path], older_than: timedelta, *, keep: frozenset[str] = frozenset(), dry_run: bool
+) -> Removed:
+    before, total = time.time() - older_than.total_seconds(), Removed()
+    for path in paths:
+        seen = path.stat()
+        if seen.st_mtime < before and path.name not in keep:
+            if not dry_run:
+                path.unlink(missing_ok=True)
+            total += Removed(1, seen.st_size)
+    return total
+
+
+# ── tables ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tables(run: MicroBatch) -> Iterator[str]:
+    yield from (FACT, QUARANTINE, BACKLOG)
+    yield from (f"dim_{one.name}" for one in run.resolved.pipeline.masters if one.history != "none")
+
+
+def _optimized(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iterator[str]:
+    """Compact tables of many files. Not the backlog: the ledger names its files for as long as events wait there."""
+    for table in _tables(run):
+        if tables is not None and table != BACKLOG and len(run.delta.table(table).file_uris()) >= MANY_FILES:
+            if not dry_run:
+                tables.optimize(run.delta.folder(table))
+            yield table
+
+
+def _vacuumed(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iterator[str]:
+    if tables is None or run.ledger.oldest_unloaded() is not None:
+        return
+    for table in _tables(run):
+        if not dry_run:
+            tables.vacuum(run.delta.folder(table), KEPT_FOR)
+        yield table

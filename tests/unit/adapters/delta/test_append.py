@@ -1,0 +1,121 @@
+"""Log entries written here: delta-rs reads them, others may write between them, and nothing is added twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from etl.adapters.delta import append
+from etl.adapters.delta.append import DeltaAppender
+from etl.adapters.delta.data_files import write_part
+from etl.adapters.delta.log import DeltaLog, FilesMissing
+from etl.adapters.ledger import DataFile
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> DeltaAppender:
+    return DeltaAppender(tmp_path / "results", "app")
+
+
+def part(table: DeltaAppender, name: str, *ids: int) -> DataFile:
+    rows = pa.table({"id": pa.array(ids, pa.int64()), "at": pa.array([0] * len(ids), pa.timestamp("us", "UTC"))})
+    return write_part(table.folder.parent, "results", name, rows)
+
+
+def ids(table: DeltaAppender) -> list[int]:
+    return sorted(DeltaTable(str(table.folder)).to_pyarrow_table()["id"].to_pylist())
+
+
+def entries(table: DeltaAppender) -> list[str]:
+    return sorted(path.name for path in (table.folder / "_delta_log").iterdir())
+
+
+def test_a_table_begins_with_its_first_batch_and_gets_every_batch_once(table: DeltaAppender) -> None:
+    first, second = part(table, "a 1.parquet", 1, 2), part(table, "b.parquet", 3)
+    assert table.newest_batch() == 0
+    assert table.add([first], 1)
+    assert not table.add([first], 1)
+    assert table.add([second], 4)
+    again = DeltaAppender(table.folder, "app")
+    assert not again.add([second], 4), "another process knows it too"
+    assert not again.add([second], 3), "an older batch does not come behind a newer one"
+    assert ids(table) == [1, 2, 3]
+    assert entries(table) == [f"{0:020d}.json", f"{1:020d}.json"]
+    opened = DeltaTable(str(table.folder))
+    assert opened.history(1)[0]["batch"] == "4"
+    assert pa.table(opened.get_add_actions(flatten=True))["num_records"].to_pylist() == [1, 2]
+
+
+def test_it_goes_on_from_a_table_that_delta_rs_has_begun_and_delta_rs_goes_on_from_it(table: DeltaAppender) -> None:
+    log = DeltaLog(table.folder.parent, "app")
+    file = part(table, "a.parquet", 1)
+    log.create("results", pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))]))
+    assert log.add("results", [file], 1)
+    assert table.newest_batch() == 1
+    assert table.add([part(table, "b.parquet", 2)], 2)
+    assert log.newest_batch("results") == 2
+    assert log.add("results", [part(table, "c.parquet", 3)], 3)
+    assert not table.add([part(table, "d.parquet", 4)], 3), "what somebody else has committed is seen"
+    assert ids(table) == [1, 2, 3]
+
+
+def test_a_compaction_in_between_is_no_batch(table: DeltaAppender) -> None:
+    for batch in (1, 2):
+        table.add([part(table, f"{batch}.parquet", batch)], batch)
+    DeltaTable(str(table.folder)).optimize.compact()
+    assert DeltaAppender(table.folder, "app").newest_batch() == 2
+    assert table.add([part(table, "3.parquet", 3)], 3)
+    assert ids(table) == [1, 2, 3]
+
+
+def test_who_comes_second_with_an_entry_looks_again(table: DeltaAppender, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.add([part(table, "a.parquet", 1)], 1)
+    other, link = DeltaAppender(table.folder, "app"), append.os.link
+
+    def slow(beside: Path, entry: Path) -> None:
+        monkeypatch.setattr(append.os, "link", link)
+        other.add([part(other, "b.parquet", 2)], 2)
+        link(beside, entry)
+
+    monkeypatch.setattr(append.os, "link", slow)
+    assert not table.add([part(table, "c.parquet", 2)], 2)
+    assert ids(table) == [1, 2]
+    assert not [name for name in entries(table) if name.endswith(".tmp")]
+
+
+def test_a_log_that_was_put_back_to_an_earlier_time_is_gone_on_with(table: DeltaAppender) -> None:
+    for batch in (1, 2):
+        table.add([part(table, f"{batch}.parquet", batch)], batch)
+    (table.folder / "_delta_log" / f"{1:020d}.json").unlink()
+    assert table.newest_batch() == 1
+    assert table.add([part(table, "again.parquet", 2)], 2)
+    assert ids(table) == [1, 2]
+
+
+def test_a_folder_of_a_log_without_an_entry_is_no_table_yet(table: DeltaAppender) -> None:
+    (table.folder / "_delta_log").mkdir(parents=True)
+    assert table.newest_batch() == 0
+    assert table.add([part(table, "a.parquet", 1)], 1)
+    assert ids(table) == [1]
+
+
+def test_checkpoints_are_made_and_found(table: DeltaAppender) -> None:
+    for batch in range(1, 62):
+        table.add([part(table, f"{batch}.parquet", batch)], batch)
+    last = json.loads((table.folder / "_delta_log" / "_last_checkpoint").read_text())["version"]
+    for version in range(last):
+        (table.folder / "_delta_log" / f"{version:020d}.json").unlink()
+    assert ids(table) == list(range(1, 62))
+    assert DeltaAppender(table.folder, "app").newest_batch() == 61
+
+
+def test_files_that_are_not_as_they_were_written_are_refused(table: DeltaAppender) -> None:
+    file = part(table, "a.parquet", 1)
+    (table.folder / "a.parquet").unlink()
+    with pytest.raises(FilesMissing, match="1 of its files are missing in results"):
+        table.add([file], 1)
+    assert not (table.folder / "_delta_log").exists()

@@ -1,0 +1,62 @@
+"""Bounds of columns in Delta's log: readers that leave out files by them leave out none that they want."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etl.adapters.delta.data_files import _bounds, write_part
+from etl.adapters.delta.log import DeltaLog
+
+MOMENT = datetime(2026, 11, 1, 1, 2, 3, 123_456, tzinfo=UTC)
+COLUMNS: dict[str, tuple[pa.DataType, Any, Any]] = {
+    "int": (pa.int64(), 1, 2),
+    "bool": (pa.bool_(), False, True),
+    "float": (pa.float64(), 1.5, 1e300),
+    "date": (pa.date32(), date(2026, 1, 1), date(2026, 1, 2)),
+    "moment": (pa.timestamp("us", "UTC"), MOMENT, MOMENT + timedelta(days=1)),
+    "price": (pa.decimal128(18, 2), Decimal("19.99"), Decimal("1234567890123456.78")),
+    "share": (pa.decimal128(38, 10), Decimal("0.0000000001"), Decimal("0.1234567891")),
+    "text": (pa.string(), "a" * 50, "b" * 50),
+    "hostile": (pa.string(), "\x00", "z\x1b]0;"),
+    "empty": (pa.int64(), None, None),
+}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> ds.Dataset:
+    root = tmp_path_factory.mktemp("tables")
+    values = pa.table({name: pa.array([low, high], kind) for name, (kind, low, high) in COLUMNS.items()})
+    log = DeltaLog(root, "app")
+    log.create("t", values.schema)
+    log.add("t", [write_part(root, "t", "one.parquet", values)], 1)
+    return DeltaTable(str(root / "t")).to_pyarrow_dataset()
+
+
+@pytest.mark.parametrize("name", [name for name, (_, low, _) in COLUMNS.items() if low is not None])
+def test_a_filter_finds_the_least_and_the_most(rows: ds.Dataset, name: str) -> None:
+    kind, *values = COLUMNS[name]
+    for value in values:
+        assert rows.to_table(filter=ds.field(name) == pa.scalar(value, kind)).num_rows == 1, value
+
+
+@given(st.lists(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20), min_size=2))
+def test_bounds_of_decimals_hold_them_without_an_exponent(values: list[Decimal]) -> None:
+    low, high = _bounds(min(values), max(values)) or (1, 0)
+    assert Decimal(repr(low)) <= min(values) <= max(values) <= Decimal(repr(high))
+    assert "e" not in repr(low) + repr(high)
+
+
+@given(st.lists(st.text(), min_size=2))
+def test_bounds_of_texts_hold_them_and_can_be_printed(values: list[str]) -> None:
+    low, high = _bounds(min(values), max(values)) or ("b", "a")
+    assert low <= min(values) <= max(values) <= high or max(values)[len(high) - 1 :] > high[-1:]
+    assert low.isprintable()
