@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from etl import settings as configuration
 from etl.adapters import ledger, postgres
-from etl.adapters.delta.log import FilesMissing
+from etl.adapters.delta.table import FilesMissing
 from etl.contract.load import load
 from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import places_of

@@ -8,7 +8,7 @@ import pytest
 
 from etl import errors
 from etl.adapters.claims import ClaimsDamaged
-from etl.adapters.delta.log import FilesMissing
+from etl.adapters.delta.table import FilesMissing
 from etl.adapters.ledger import Fenced
 from etl.adapters.mart import MartTaken
 from etl.model import BatchCounts, JoinCounts, LinesDoNotAddUp

@@ -1,12 +1,12 @@
-"""Append to a Delta table by writing its log entries here: for hundreds of small tables that get a file per batch.
+"""Append to a Delta table by writing its log entries here.
 
     table/_delta_log/<version>.json     version 0: protocol, metadata, and the first batch's files in one entry
                                         after it:  the transaction (application, batch) and the files it adds
 
-delta-rs takes some 7 ms of CPU time for an entry, which hundreds of queries pay in every batch; an entry is a few
-lines of JSON. It is put in place by a link, which fails where somebody else was first, so nothing is written over and
-nothing is added twice. Everything else (checkpoints, what others have committed, how a new table begins) is left to
-delta-rs (ADR 103).
+delta-rs takes 3 to 20 ms of CPU time for an entry, the more the more entries there are since the last checkpoint, and
+hundreds of queries pay that in every batch; an entry is a few lines of JSON. It is put in place by a link, which fails
+where somebody else was first, so nothing is written over and nothing is added twice. Everything else (checkpoints, what
+others have committed, how a new table begins) is left to delta-rs (ADR 103).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from etl.adapters.delta.log import CONFIGURATION, FilesMissing, Identity, identity, nullable
+from etl.adapters.delta.table import CONFIGURATION, Identity, identity, nullable, require_plain, require_whole
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 
@@ -52,9 +52,8 @@ class DeltaAppender:
     def add(self, files: Sequence[DataFile], batch: int) -> bool:
         """Make a batch's files part of the table, which begins with its first; False when they are already."""
         while self.newest_batch() < batch:
-            gone = [one.path for one in files if not self._is_whole(one)]
-            if gone:
-                raise FilesMissing(str(self.folder.name), batch, gone)
+            require_whole(self.folder, files, batch)
+            sync_files(self.folder / one.path for one in files)  # before an entry relies on them
             actions = [_commit_info(batch), *self._first(files[0]), self._transaction(batch)]
             if self._commit([*actions, *map(self._added, files)]):
                 self._batch = batch
@@ -87,6 +86,7 @@ class DeltaAppender:
         if batch is not None:
             return max(versions), batch
         table = DeltaTable(str(self.folder))
+        require_plain(table, self.folder.name)  # whoever wrote an entry of ours has seen to it
         return table.version(), int(table.transaction_version(self.application) or 0)
 
     def _batch_in(self, version: int) -> int | None:
@@ -96,12 +96,6 @@ class DeltaAppender:
             return None
         ours = (one["txn"]["version"] for one in actions if one.get("txn", {}).get("appId") == self.application)
         return next(ours, None)
-
-    def _is_whole(self, file: DataFile) -> bool:
-        try:
-            return (self.folder / file.path).stat().st_size == file.bytes
-        except FileNotFoundError:
-            return False
 
     # ── what is added ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,15 +4,15 @@
       part-<batch>-<try>-<task>.parquet     add      one log entry with the transaction (application, batch)
       _delta_log/
 
-`add` asks for the application's newest transaction first, under the writer's lock: delta-rs records transactions but
-does not refuse a repeated one. Handles are kept and brought up to date from the newest entries alone, so that a batch
-does not read the log's history; where no entry has come since, which a look at the newest one tells, nothing is read.
+Entries that add files are ours (`append`, ADR 103): what a batch costs does not depend on how many entries there are
+since the last checkpoint. Everything else goes through delta-rs, whose handles are kept and brought up to date from the
+newest entries alone; where none has come, which a look at the newest one tells, nothing is read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,37 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import TableNotFoundError
-from deltalake.transaction import AddAction, PostCommitHookProperties
 
+from etl.adapters.delta.append import DeltaAppender
+from etl.adapters.delta.table import CONFIGURATION, Identity, identity, nullable, require_whole
 from etl.adapters.delta.torn import put_aside
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
-from etl.errors import TerminalError
-
-CONFIGURATION: Mapping[str, str | None] = {
-    "delta.checkpointInterval": "50",
-    "delta.logRetentionDuration": "interval 30 days",
-    "delta.deletedFileRetentionDuration": "interval 7 days",
-    "delta.enableChangeDataFeed": "false",
-}
-
-
-Identity = tuple[int, int]
-"""Of a log entry: inode and time of change."""
-
-
-class FilesMissing(TerminalError):
-    """Files that a decision names are gone."""
-
-    def __init__(self, table: str, batch: int, files: Sequence[str]) -> None:
-        super().__init__(table, batch, tuple(files))
-        self.table, self.batch, self.files = table, batch, tuple(files)
-
-    def __str__(self) -> str:
-        return (
-            f"batch {self.batch} was decided, but {len(self.files)} of its files are missing in {self.table} "
-            f"({', '.join(self.files[:3])}); restore the warehouse and the ledger from the same time"
-        )
 
 
 @dataclass(slots=True)
@@ -61,6 +36,7 @@ class _Opened:
 
     handle: DeltaTable
     log: Path
+    appender: DeltaAppender
     newest: Identity | None = None
     transactions: dict[str, int] = field(default_factory=dict)  # by application, the newest one
 
@@ -104,15 +80,21 @@ class DeltaLog:
         return self._now(table).handle
 
     def _now(self, table: str) -> _Opened:
+        known = self._known(table)
+        known.catch_up()
+        return known
+
+    def _known(self, table: str) -> _Opened:
+        """The table as it was when it was last looked at, unless another has taken its place."""
         known = self._open.get(table)
         if known is None or known.is_replaced():
             put_aside(self.folder(table))
             return self._keep(table, DeltaTable(str(self.folder(table))))
-        known.catch_up()
         return known
 
     def _keep(self, table: str, handle: DeltaTable) -> _Opened:
-        opened = self._open[table] = _Opened(handle, self.folder(table) / "_delta_log")
+        folder = self.folder(table)
+        opened = self._open[table] = _Opened(handle, folder / "_delta_log", DeltaAppender(folder, self.application))
         opened.stand()
         return opened
 
@@ -138,28 +120,11 @@ class DeltaLog:
 
     def newest_batch(self, table: str) -> int:
         """The newest batch that this table holds; 0 when it holds none."""
-        return self._now(table).transaction(self.application)
+        return self._known(table).appender.newest_batch()
 
     def add(self, table: str, files: Sequence[DataFile], batch: int) -> bool:
         """Make a batch's files part of the table; False when they are already."""
-        opened = self._now(table)
-        if opened.transaction(self.application) >= batch:
-            return False
-        gone = [one.path for one in files if not self._is_whole(one)]
-        if gone:
-            raise FilesMissing(table, batch, gone)
-        opened.handle.create_write_transaction(
-            [self._action(one) for one in files],
-            mode="append",
-            schema=opened.handle.schema(),
-            commit_properties=CommitProperties(
-                custom_metadata={"batch": str(batch)},
-                app_transactions=[Transaction(self.application, batch)],
-            ),
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
-        )
-        self.sync(table)
-        return True
+        return self._known(table).appender.add(files, batch)
 
     def newest_correction(self, table: str) -> int:
         """The newest batch that has corrected rows of this table; 0 when none has."""
@@ -174,9 +139,7 @@ class DeltaLog:
         opened = self._now(table)
         if opened.transaction(self._corrections) >= batch:
             return False
-        gone = [one.path for one in files if not self._is_whole(one)]
-        if gone:
-            raise FilesMissing(table, batch, gone)
+        require_whole(self.folder(table), files, batch)
         rows = pa.concat_tables([pq.read_table(self.folder(one.table) / one.path) for one in files])
         merge = opened.handle.merge(
             rows,
@@ -202,31 +165,7 @@ class DeltaLog:
         sync_files([*added, entry, *(path for path in beside if path.exists())])
         sync_folder(self.folder(table))
 
-    def _is_whole(self, file: DataFile) -> bool:
-        try:
-            return (self.folder(file.table) / file.path).stat().st_size == file.bytes
-        except FileNotFoundError:
-            return False
-
-    def _action(self, file: DataFile) -> AddAction:
-        modified_ms = int((self.folder(file.table) / file.path).stat().st_mtime * 1000)
-        return AddAction(file.path, file.bytes, {}, modified_ms, True, file.stats)
-
     def rows(self, table: str) -> int:
         """How many rows the table has, from the statistics in its log."""
         actions: Any = pa.table(self.table(table).get_add_actions(flatten=True))
         return int(pa.compute.sum(actions.column("num_records")).as_py() or 0) if actions.num_rows else 0
-
-
-def nullable(schema: pa.Schema) -> pa.Schema:
-    """The same columns, each of which may be null."""
-    return pa.schema([field.with_nullable(True) for field in schema])
-
-
-def identity(entry: Path) -> Identity | None:
-    """What tells a log entry from another that has taken its place; nothing where there is none."""
-    try:
-        found = entry.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_ino, found.st_mtime_ns

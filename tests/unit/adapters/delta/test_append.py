@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from etl.adapters.delta import append
 from etl.adapters.delta.append import DeltaAppender
 from etl.adapters.delta.data_files import write_part
-from etl.adapters.delta.log import DeltaLog, FilesMissing
+from etl.adapters.delta.log import DeltaLog
+from etl.adapters.delta.table import AsksTooMuch, FilesMissing
 from etl.adapters.ledger import DataFile
 
 
@@ -119,3 +120,20 @@ def test_files_that_are_not_as_they_were_written_are_refused(table: DeltaAppende
     with pytest.raises(FilesMissing, match="1 of its files are missing in results"):
         table.add([file], 1)
     assert not (table.folder / "_delta_log").exists()
+
+
+def test_a_table_that_was_given_a_constraint_is_refused_in_a_sentence(table: DeltaAppender) -> None:
+    table.add([part(table, "a.parquet", 1)], 1)
+    DeltaTable(str(table.folder)).alter.add_constraint({"small": "id < 2"})
+    with pytest.raises(AsksTooMuch, match=r"results asks of its writers .*constraints"):
+        table.add([part(table, "b.parquet", 3)], 2)
+    assert ids(table) == [1], "nothing was added past the constraint"
+    with pytest.raises(AsksTooMuch):
+        DeltaAppender(table.folder, "app").add([part(table, "c.parquet", 1)], 2)
+
+
+def test_a_feed_of_changes_asks_nothing_of_who_appends(table: DeltaAppender) -> None:
+    table.add([part(table, "a.parquet", 1)], 1)
+    DeltaTable(str(table.folder)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    assert table.add([part(table, "b.parquet", 2)], 2)
+    assert ids(table) == [1, 2]

@@ -13,7 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from etl.adapters.delta.data_files import read_parts, write_part
-from etl.adapters.delta.log import DeltaLog, FilesMissing
+from etl.adapters.delta.log import DeltaLog
+from etl.adapters.delta.table import FilesMissing
 from etl.adapters.ledger import DataFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
@@ -77,18 +78,16 @@ def test_files_become_part_of_a_table_when_they_are_added_and_only_once(log: Del
     assert log.table("fact").history(1)[0]["batch"] == "1"
 
 
-def test_the_log_is_read_when_an_entry_has_come_and_not_before(log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_reads_nothing_of_the_log(log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
     updates: list[int] = []
     update = DeltaTable.update_incremental
     monkeypatch.setattr(DeltaTable, "update_incremental", lambda table: (updates.append(1), update(table)))
-    log.add("fact", [part(log, "a.parquet", 1)], 1)
-    assert len(updates) == 1
-    assert [log.newest_batch("fact") for _ in range(5)] == [1] * 5
-    assert len(updates) == 1, "nothing has come"
-    DeltaLog(log.root, "app").add("fact", [part(log, "b.parquet", 2)], 2)
-    updates.clear()
-    assert log.newest_batch("fact") == 2
-    assert len(updates) == 1
+    for batch in range(1, 4):
+        log.add("fact", [part(log, f"{batch}.parquet", batch)], batch)
+        assert log.newest_batch("fact") == batch
+    assert not updates
+    assert [log.newest_correction("fact") for _ in range(5)] == [0] * 5
+    assert len(updates) == 1, "once for all that has come"
 
 
 def test_a_log_that_was_put_back_to_an_earlier_time_is_seen_at_once(log: DeltaLog, tmp_path: Path) -> None:

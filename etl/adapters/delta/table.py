@@ -1,0 +1,98 @@
+"""What a Delta table of ours is: its settings, its columns, and how one log entry is told from another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from etl.adapters.ledger import DataFile
+from etl.errors import TerminalError
+
+CONFIGURATION: Mapping[str, str | None] = {
+    "delta.checkpointInterval": "50",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+    "delta.enableChangeDataFeed": "false",
+}
+
+
+Identity = tuple[int, int]
+"""Of a log entry: inode and time of change."""
+
+
+class FilesMissing(TerminalError):
+    """Files that a decision names are gone."""
+
+    def __init__(self, table: str, batch: int, files: Sequence[str]) -> None:
+        super().__init__(table, batch, tuple(files))
+        self.table, self.batch, self.files = table, batch, tuple(files)
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.batch} was decided, but {len(self.files)} of its files are missing in {self.table} "
+            f"({', '.join(self.files[:3])}); restore the warehouse and the ledger from the same time"
+        )
+
+
+class AsksTooMuch(TerminalError):
+    """A table was given features that ask of writers what is not done here."""
+
+    def __init__(self, table: str, features: Sequence[str]) -> None:
+        super().__init__(table, tuple(features))
+        self.table, self.features = table, tuple(features)
+
+    def __str__(self) -> str:
+        return (
+            f"table {self.table} asks of its writers what Frontstage does not do ({', '.join(self.features)}); "
+            "take that off the table, or put the table back to a version before it"
+        )
+
+
+_SERVED = frozenset({"appendOnly", "invariants", "changeDataFeed", "deletionVectors", "timestampNtz"})
+"""Features of Delta that ask nothing of who only appends files."""
+_ASKING = (
+    "delta.constraints.",
+    "delta.columnMapping.mode",
+    "delta.enableRowTracking",
+    "delta.enableInCommitTimestamps",
+)
+
+
+def require_plain(table: DeltaTable, name: str) -> None:
+    """Refuse a table whose entries would have to be written in another way than ours."""
+    wanted = set(table.protocol().writer_features or ()) - _SERVED
+    wanted |= {key for key, value in table.metadata().configuration.items()
+               if key.startswith(_ASKING) and value not in ("none", "false")}  # fmt: skip
+    if wanted:
+        raise AsksTooMuch(name, sorted(wanted))
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """The same columns, each of which may be null."""
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def identity(entry: Path) -> Identity | None:
+    """What tells a log entry from another that has taken its place; nothing where there is none."""
+    try:
+        found = entry.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def require_whole(folder: Path, files: Sequence[DataFile], batch: int) -> None:
+    """Refuse to make files part of a table that are not there as they were written."""
+    gone = [one.path for one in files if not _is_whole(folder / one.path, one.bytes)]
+    if gone:
+        raise FilesMissing(folder.name, batch, gone)
+
+
+def _is_whole(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except FileNotFoundError:
+        return False
