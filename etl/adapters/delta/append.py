@@ -53,7 +53,6 @@ class DeltaAppender:
         """Make a batch's files part of the table, which begins with its first; False when they are already."""
         while self.newest_batch() < batch:
             require_whole(self.folder, files, batch)
-            sync_files(self.folder / one.path for one in files)  # before an entry relies on them
             actions = [_commit_info(batch), *self._first(files[0]), self._transaction(batch)]
             if self._commit([*actions, *map(self._added, files)]):
                 self._batch = batch

@@ -124,7 +124,12 @@ class DeltaLog:
 
     def add(self, table: str, files: Sequence[DataFile], batch: int) -> bool:
         """Make a batch's files part of the table; False when they are already."""
-        return self._known(table).appender.add(files, batch)
+        appender = self._known(table).appender
+        if appender.newest_batch() >= batch:
+            return False
+        require_whole(self.folder(table), files, batch)
+        sync_files(self.folder(table) / one.path for one in files)  # before an entry relies on them
+        return appender.add(files, batch)
 
     def newest_correction(self, table: str) -> int:
         """The newest batch that has corrected rows of this table; 0 when none has."""
