@@ -144,7 +144,8 @@ class DeltaLog:
         opened = self._now(table)
         if opened.transaction(self._corrections) >= batch:
             return False
-        require_whole(self.folder(table), files, batch)
+        for one in files:
+            require_whole(self.folder(one.table), [one], batch)
         rows = pa.concat_tables([pq.read_table(self.folder(one.table) / one.path) for one in files])
         merge = opened.handle.merge(
             rows,

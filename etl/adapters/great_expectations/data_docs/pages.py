@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -98,8 +99,11 @@ class Pages:
 
         result = expectationSuiteValidationResultSchema.loads(stored.read_text())
         line = Listed.of(stored, bool(result.success), result.asset_name)
-        content = ValidationResultsPageRenderer().render(result)
-        text = ResultPages().render(content, data_context_id=None, show_how_to_buttons=False)
+        try:
+            content = ValidationResultsPageRenderer().render(result)
+            text = ResultPages().render(content, data_context_id=None, show_how_to_buttons=False)
+        except Exception as error:  # depends on what the expectation has returned; the batch's report goes on
+            text = _not_rendered(line, error)
         _put(self.docs / line.page, offline(text, "../" * len(line.page.parent.parts)))
         return line
 
@@ -138,6 +142,17 @@ def _index(lines: Iterable[Listed]) -> str:
         {"site_name": "data_docs", "validations_links": [line.link() for line in lines]}
     )
     return offline(IndexPage().render(content, data_context_id=None, show_how_to_buttons=False), "")
+
+
+def _not_rendered(line: Listed, error: Exception) -> str:
+    """The page of a result for which Great Expectations fails to make one."""
+    title = escape(f"Batch {line.run} of {line.pipeline}")
+    verdict = "All expectations are met." if line.success else "Some expectations are not met."
+    return (
+        f"<!DOCTYPE html><html><head><title>{title}</title></head><body><main><h1>{title}</h1><p>{verdict}</p>"
+        f"<p>Great Expectations could not make a page of this result ({escape(type(error).__name__)}). The run report "
+        "of the batch lists every expectation.</p></main></body></html>"
+    )
 
 
 def _put(path: Path, text: str) -> None:

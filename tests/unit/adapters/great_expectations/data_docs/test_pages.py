@@ -127,3 +127,13 @@ def test_other_results_are_not_read_however_many_there_are(
     run(pages, result, "one", 30)
     assert len(read) == first
     assert sum(path.is_relative_to(pages.results / "one") for path in read) == 1
+
+
+def test_a_result_that_great_expectations_cannot_render_has_a_page_that_says_so(pages: Pages, result: str) -> None:
+    broken = json.loads(result)
+    nothing = {"raised_exception": True, "exception_message": "<b>", "exception_traceback": None}
+    broken["results"][0] |= {"success": False, "exception_info": nothing}
+    run(pages, json.dumps(broken), "one", 1, success=False)
+    assert listed(pages) == ["one-1"]
+    (page,) = (pages.docs / "validations").rglob("*.html")
+    assert "Some expectations are not met." in page.read_text()
