@@ -44,7 +44,17 @@ NOTICED: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 """Parameters of libpq by which a host that is gone is noticed within half a minute."""
-_LOCK_TIMEOUT = "set lock_timeout = '30s'"
+LOCK_TIMEOUT = "set lock_timeout = '30s'"
+_NOTICED_THERE = (
+    "set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; "
+    "set tcp_user_timeout = '30s'"
+)
+"""The same, so that the server notices that we are gone: left to its system, it keeps our locks for two hours."""
+
+
+def session_settings() -> str:
+    """What every session begins with: nobody waits for ever for a lock, nor for whoever held one and is gone."""
+    return f"{LOCK_TIMEOUT}; {_NOTICED_THERE}"
 
 
 def with_keepalives(dsn: str) -> str:
@@ -69,7 +79,7 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
         connection.autocommit = True
         with _lost(dsn, connection):
             with connection.cursor() as cursor:
-                cursor.execute(_LOCK_TIMEOUT)
+                cursor.execute(session_settings())
             connection.autocommit = autocommit
             yield connection
     finally:

@@ -345,6 +345,19 @@ def test_a_missing_table_and_an_unreachable_server_are_told_apart(dsn: str) -> N
     assert "hunter2" not in str(unreachable.value)
 
 
+def test_a_table_that_somebody_locks_is_worth_another_try(
+    dsn: str, source: PostgresMaster, store: PageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "LOCK_TIMEOUT", "set lock_timeout = '50ms'")
+    with session(dsn) as altering:
+        altering.execute("lock table master.customers")
+        with pytest.raises(PostgresUnavailable, match="lock timeout"):
+            source.changes(store.manifest().position)
+        with pytest.raises(PostgresUnavailable, match="lock timeout"):
+            open_snapshot(source)
+    assert source.changes(store.manifest().position).upserts.num_rows == 0
+
+
 def test_a_number_that_is_none_is_named_with_its_column(dsn: str, source: PostgresMaster, tmp_path: Path) -> None:
     run(dsn, "update master.customers set balance = 'NaN' where customer_id = 8")
     with pytest.raises(ColumnMismatch, match="column 'balance' is no finite number in some row"):
