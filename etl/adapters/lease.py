@@ -141,13 +141,13 @@ class _Heartbeat:
 
     def _beat(self) -> None:
         """Whatever goes wrong, it is tried again: a thread that ended would let a writer be overtaken that is alive."""
-        done = False
-        while not done and not self._over.wait(BEAT_S):
-            with suppress(Exception):
-                with postgres.connect(self.dsn, autocommit=True) as connection:
-                    while self._say(connection) and not self._over.wait(BEAT_S):
-                        pass
-                done = True  # the work is over, or another writer has taken over
+        while True:
+            with suppress(BaseException):
+                if not self._over.wait(BEAT_S):
+                    with postgres.connect(self.dsn, autocommit=True) as connection:
+                        while self._say(connection) and not self._over.wait(BEAT_S):
+                            pass
+                return  # the work is over, or another writer has taken over
 
     def _say(self, connection: postgres.Connection) -> bool:
         """False when another writer has taken over."""
