@@ -241,6 +241,30 @@ def test_triggers_that_were_disabled_for_a_while_are_noticed(
         refresh(store, source)
 
 
+SUBSCRIBED = """
+create subscription fed connection 'dbname=nowhere' publication p
+with (connect = false, enabled = false, slot_name = none);
+insert into pg_subscription_rel (srsubid, srrelid, srsubstate)
+select oid, 'master.customers'::regclass, 'r' from pg_subscription where subname = 'fed';
+"""
+
+
+def test_a_table_that_a_subscription_feeds_has_no_log_that_could_be_trusted(
+    dsn: str, source: PostgresMaster, store: PageStore
+) -> None:
+    run(dsn, SUBSCRIBED)
+    try:
+        with pytest.raises(RepublishNeeded, match="not fed all the time"):
+            refresh(store, source)
+        Publisher(store).publish_from(source)
+        with pytest.raises(RepublishNeeded, match="its change log is not fed"):
+            refresh(store, source)
+    finally:
+        run(dsn, "drop subscription fed")
+    with pytest.raises(RepublishNeeded, match="not fed all the time"):
+        refresh(store, source)
+
+
 def test_a_table_that_is_written_anew_is_noticed(dsn: str, source: PostgresMaster, store: PageStore) -> None:
     run(dsn, "alter table master.customers alter column name type text using upper(name || 'x')")
     with pytest.raises(RepublishNeeded, match="changed in bulk"):
