@@ -36,6 +36,8 @@ _TELLING = 5_000
 """Events of a batch, or of a join, below which its time is spent on other things than events."""
 _FEW_READS = 256
 """A join that read less says nothing of what reading costs."""
+_WAITING_ROWS = 256, 20_000
+"""Events in a file of the backlog, at least and at most."""
 RECENT = 8
 """Batches whose costs count."""
 
@@ -102,6 +104,12 @@ class Control:
     reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # by master, what that follows from
     taken_bytes: int = 0  # what it did take in
     lost: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)  # by partition of a topic: never read
+
+    @property
+    def waiting_rows(self) -> int:
+        """Events in a file of the backlog: at most w, for 2·w come back at once, in whole files."""
+        least, most = _WAITING_ROWS
+        return most if self.capacity is None else max(least, min(most, self.capacity))
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

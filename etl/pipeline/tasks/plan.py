@@ -56,6 +56,7 @@ class BatchPlan:
     enrich: EnrichPlan
     readers: int  # tasks that read
     routers: int  # tasks that route, each with its share of the keys
+    waiting_rows: int  # of a file of the backlog, which is taken up by files
     lines: LineChoice = field(default_factory=LineChoice)  # all of them, unless tasks do not survive some
 
     @property
