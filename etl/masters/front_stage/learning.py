@@ -35,7 +35,7 @@ class LearningAccount:
     def gather(self, frequencies: KeyFrequencies) -> KeyFrequencies | None:
         """Add what a batch wanted; gives everything gathered when it is time to learn, else None."""
         self._gathered.append(frequencies)
-        if self.balance_s < self.cost_s:
+        if self.balance_s < min(self.cost_s, CREDIT_S):  # more is never on the balance: such a round is cut short
             if len(self._gathered) > 8:
                 self._gathered = [total(self._gathered)]
             return None
