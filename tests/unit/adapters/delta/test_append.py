@@ -114,6 +114,21 @@ def test_checkpoints_are_made_and_found(table: DeltaAppender) -> None:
     assert DeltaAppender(table.folder, "app").newest_batch() == 61
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_checkpoints_are_made_though_every_other_entry_is_somebody_elses(table: DeltaAppender, first: int) -> None:
+    table.add([part(table, "0.parquet", 0)], 1)
+    log = table.folder / "_delta_log"
+    for version in range(1, 110):
+        if version % 2 == first % 2:
+            table.add([part(table, f"{version}.parquet", version)], version + 1)
+        else:
+            (log / f"{version:020d}.json").write_text('{"commitInfo": {"timestamp": 0, "operation": "OTHER"}}')
+    made = sorted(int(name[:20]) for name in entries(table) if ".checkpoint." in name)
+    assert len(made) == 2
+    assert 50 <= made[1] - made[0] <= 51
+    assert ids(table) == [0, *range(first, 110, 2)]
+
+
 def test_files_that_are_not_as_they_were_written_are_refused(table: DeltaAppender) -> None:
     file = part(table, "a.parquet", 1)
     (table.folder / "a.parquet").unlink()
