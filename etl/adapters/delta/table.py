@@ -51,21 +51,28 @@ class AsksTooMuch(TerminalError):
         )
 
 
-_SERVED = frozenset({"appendOnly", "invariants", "changeDataFeed", "deletionVectors", "timestampNtz"})
+_SERVED = frozenset({"appendOnly", "changeDataFeed", "deletionVectors", "timestampNtz"})
 """Features of Delta that ask nothing of who only appends files."""
+_IN_USE_ONLY = frozenset({"checkConstraints", "columnMapping", "generatedColumns", "identityColumns", "invariants"})
+"""Features that ask something only where settings or columns use them; older protocols turn them on unasked."""
 _ASKING = (
     "delta.constraints.",
     "delta.columnMapping.mode",
     "delta.enableRowTracking",
     "delta.enableInCommitTimestamps",
 )
+_ASKING_OF_A_COLUMN = ("delta.generationExpression", "delta.identity.", "delta.invariants")
 
 
 def require_plain(table: DeltaTable, name: str) -> None:
     """Refuse a table whose entries would have to be written in another way than ours."""
-    wanted = set(table.protocol().writer_features or ()) - _SERVED
-    wanted |= {key for key, value in table.metadata().configuration.items()
+    metadata, columns = table.metadata(), table.schema().fields
+    wanted = set(table.protocol().writer_features or ()) - _SERVED - _IN_USE_ONLY
+    wanted |= {key for key, value in metadata.configuration.items()
                if key.startswith(_ASKING) and value not in ("none", "false")}  # fmt: skip
+    wanted |= {f"{key} of {column.name}" for column in columns for key in column.metadata
+               if key.startswith(_ASKING_OF_A_COLUMN)}  # fmt: skip
+    wanted |= {f"partitions by {column}" for column in metadata.partition_columns}
     if wanted:
         raise AsksTooMuch(name, sorted(wanted))
 
