@@ -84,20 +84,24 @@ class Pages:
             return
         self.docs.mkdir(parents=True, exist_ok=True)
         place_assets(self.docs)
-        built = [self._page(path) for path in stored]
+        built = [line for path in stored if (line := self._page(path)) is not None]
         with self._listing():
             known = {one for one in self._newest() if one.run != run or one.pipeline != pipeline}
             newest = sorted(one for one in {*known, *built} if (self.docs / one.page).exists())[-LISTED:]
             _put(self._list, json.dumps([asdict(one) for one in newest], indent=1))
             _put(self.docs / "index.html", _index(reversed(newest)))
 
-    def _page(self, stored: Path) -> Listed:
+    def _page(self, stored: Path) -> Listed | None:
+        """Make the page of a result; nothing of one that a power cut has torn: its batch is audited again."""
         from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
         from great_expectations.render.renderer import ValidationResultsPageRenderer
 
         from etl.adapters.great_expectations.data_docs.view import ResultPages
 
-        result = expectationSuiteValidationResultSchema.loads(stored.read_text())
+        try:
+            result = expectationSuiteValidationResultSchema.loads(stored.read_text())
+        except ValueError:
+            return None
         line = Listed.of(stored, bool(result.success), result.asset_name)
         try:
             content = ValidationResultsPageRenderer().render(result)
@@ -117,7 +121,7 @@ class Pages:
             return [Listed(**line) for line in json.loads(self._list.read_text())]
         except (FileNotFoundError, ValueError, TypeError):
             stored = sorted(self.results.glob("*/*/*/*.json"), key=lambda path: path.parts[-2])[-LISTED:]
-            return [_line_of(path) for path in stored]
+            return [line for path in stored if (line := _line_of(path)) is not None]
 
     @contextmanager
     def _listing(self) -> Iterator[None]:
@@ -127,8 +131,11 @@ class Pages:
             yield
 
 
-def _line_of(stored: Path) -> Listed:
-    result = json.loads(stored.read_text())
+def _line_of(stored: Path) -> Listed | None:
+    try:
+        result = json.loads(stored.read_text())
+    except ValueError:  # torn by a power cut
+        return None
     asset = result["meta"].get("active_batch_definition", {}).get("data_asset_name")
     return Listed.of(stored, bool(result["success"]), asset)
 
@@ -156,7 +163,7 @@ def _not_rendered(line: Listed, error: Exception) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """A file that appears whole. It can be made again from what is stored, so it is not synced."""
+    """A file that appears whole. Not synced: the mart does not rely on it, and a power cut may tear the newest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(text, encoding="utf-8")
