@@ -135,6 +135,23 @@ def test_files_that_are_not_as_they_were_written_are_refused_before_anything_is_
     assert log.newest_batch("fact") == 0
 
 
+def test_corrections_lie_in_a_folder_of_their_own_and_are_merged_once(log: DeltaLog) -> None:
+    log.create("fact", SCHEMA.append(pa.field("batch", pa.int64())))
+    rows = pa.table({"id": [1, 2], "name": ["?", "b"], "batch": [1, 1]})
+    log.add("fact", [write_part(log.root, "fact", "a.parquet", rows)], 1)
+    changed = pa.table({"id": [1], "name": ["a"], "batch": [1]})
+    files = [write_part(log.root, "_corrections", "b.parquet", changed)]
+    assert log.correct("fact", files, ["id"], 2)
+    assert not log.correct("fact", files, ["id"], 2)
+    assert log.newest_correction("fact") == 2
+    assert log.add("fact", [write_part(log.root, "fact", "c.parquet", rows.slice(1).set_column(0, "id", [[3]]))], 3)
+    found = DeltaTable(str(log.folder("fact"))).to_pyarrow_table().sort_by("id")
+    assert found["name"].to_pylist() == ["a", "b", "b"]
+    (log.root / "_corrections" / "b.parquet").unlink()
+    with pytest.raises(FilesMissing, match="missing in _corrections"):
+        log.correct("fact", files, ["id"], 4)
+
+
 def test_a_column_that_is_new_in_the_declaration_is_added_and_old_files_have_nulls(log: DeltaLog) -> None:
     log.add("fact", [part(log, "a.parquet", 1)], 1)
     wider = SCHEMA.append(pa.field("amount", pa.decimal128(10, 2)))
