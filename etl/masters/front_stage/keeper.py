@@ -93,8 +93,9 @@ class FrontStageKeeper:
         self, learned: KeyFrequencies, reader: MasterReader, going_on: Callable[[], bool] = lambda: True
     ) -> FrontStageStats:
         """Let the policy look at what the workers saw, and write the rows for the next batch."""
-        if self._left is not None:
-            learned, self._left = total([self._left, learned]), None
+        left, self._left = self._left, None
+        if left is not None and left.keys.type == learned.keys.type:
+            learned = total([left, learned])
         keys = encode(learned.keys)
         inside = self._front.recall(keys, learned.counts, learned.tuples)
         before = replace(self._front.counts)

@@ -34,7 +34,8 @@ class LearningAccount:
 
     def gather(self, frequencies: KeyFrequencies) -> KeyFrequencies | None:
         """Add what a batch wanted; gives everything gathered when it is time to learn, else None."""
-        self._gathered.append(frequencies)
+        alike = [one for one in self._gathered if one.keys.type == frequencies.keys.type]
+        self._gathered = [*alike, frequencies]  # keys of another type are other keys
         if self.balance_s < min(self.cost_s, CREDIT_S):  # more is never on the balance: such a round is cut short
             if len(self._gathered) > 8:
                 self._gathered = [total(self._gathered)]
