@@ -245,6 +245,10 @@ def test_the_page_says_that_learning_is_in_the_seconds_and_how_much_of_them(tmp_
     assert "50,000 orders, Zipf 1: 0.020 s, 20%." in text
 
 
+def test_the_page_that_is_committed_says_what_the_results_say() -> None:
+    assert page.PAGE.read_text() == page.render(page.RESULTS), "run `python -m bench.page`"
+
+
 def test_a_stale_page_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--results", str(tmp_path), "--page", str(tmp_path / "performance.md")]
     assert page.main(["--check", *where]) == 1
