@@ -150,7 +150,8 @@ def test_a_broken_file_is_a_dag_that_says_why_and_leaves_the_others_alone(tmp_pa
     found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_PIPELINES=str(folder))[-1])["dags"]
     assert found["orders"]["tags"] == ["frontstage", "pipeline"]
     assert (found["trips"]["tags"], found["nonsense"]["tags"]) == (["broken", "frontstage"], ["broken", "frontstage"])
-    assert "did you mean 'service_day'" in found["trips"]["description"]
+    assert found["trips"]["description"].startswith("trips.toml, line 13: 'servce_day' is not a field; did you mean")
+    assert found["nonsense"]["description"].startswith("nonsense.toml, line 1: not TOML")
     assert found["trips"]["tasks"] == {"correct_the_file": []}
 
 
