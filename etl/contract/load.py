@@ -9,6 +9,7 @@ One broken file leaves the others alone. Importing this module is quick, for a s
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from etl.contract.parsing.build import Builder
 from etl.contract.parsing.locate import line_of, line_of_syntax_error, lines_of
 
 _LARGEST = 1 << 20  # bytes of a file; a declaration has a few thousand
+_NAME = re.compile(r"""^name\s*=\s*["']([^"']*)["']""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,22 @@ def load_all(folder: Path, home: Path) -> Loaded:
             pipelines.append(pipeline)
         errors += wrong[:1]
     return Loaded(tuple(pipelines), tuple(errors))
+
+
+def mistake_of(name: str, loaded: Loaded, folder: Path) -> PipelineFileError | None:
+    """What is wrong with the pipeline of this name: with the file that is called so, or whose pipeline is."""
+    found = (error for error in loaded.errors if name in (Path(error.file).stem, _name_in(folder / error.file)))
+    return next(found, None)
+
+
+def _name_in(path: Path) -> str | None:
+    """The name that a file gives its pipeline, whatever else is wrong with the file."""
+    try:
+        top, _, _ = text_of(path).partition("\n[")
+    except PipelineFileError:
+        return None
+    found = _NAME.search(top)
+    return None if found is None else found[1]
 
 
 def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from etl.contract.errors import PipelineFileError
 from etl.errors import TerminalError
 from etl.pipeline.prepare import UnknownPipeline
 from tests.support.site import Site, order, quiet
@@ -61,3 +62,20 @@ def test_a_broken_file_stops_its_own_pipeline_with_file_and_line_and_no_other(si
         broken.decide()
     broken.of("orders").land("a.jsonl", order(1))
     assert broken.of("orders").run() == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (('key = ["service_day"', 'key = ["servce_day"'), r"cabs\.toml, line 13: 'servce_day' is not a field"),
+        (("[rules]", "[rules"), r"cabs\.toml, line 29: not TOML"),
+    ],
+)
+def test_a_pipeline_whose_file_has_another_name_is_told_what_is_wrong_there(
+    site: Site, edit: tuple[str, str], words: str
+) -> None:
+    broken = site.of("trips").redeclared(edit)
+    file = broken.settings.pipelines / "trips.toml"
+    file.rename(file.with_name("cabs.toml"))
+    with pytest.raises(PipelineFileError, match=words):
+        broken.decide()

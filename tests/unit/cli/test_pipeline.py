@@ -83,6 +83,14 @@ def test_two_files_must_not_claim_the_same(home: Path):
     assert "b.toml, line 5: pipeline 'trips' is declared by a.toml already" in done.stderr
 
 
+def test_show_tells_what_is_wrong_with_a_pipeline_whose_file_has_another_name(home: Path):
+    file = (home / "pipelines" / "trips.toml").rename(home / "pipelines" / "cabs.toml")
+    file.write_text(file.read_text().replace('"24h"', '"soon"'))
+    wrong = invoke("show", "trips").exception
+    assert isinstance(wrong, PipelineFileError)
+    assert str(wrong).startswith("cabs.toml, line 8: grace is 'soon'")
+
+
 def test_show_tells_rules_by_their_reasons(home: Path):
     text = " ".join(invoke("show", "orders").stdout.split())
     assert "ordered_at_not_in_future" in text
