@@ -199,7 +199,8 @@ def _unread(folder: Path, file: LandedFile, before: Consumed | None, format: For
     quiet = now.timestamp() - file.modified_ns / 1e9 >= SETTLE.total_seconds()
     if format == "parquet":
         return (0, file.size) if first == 0 and (quiet or _has_footer(folder, file)) else (0, 0)
-    return first, file.size if quiet else _last_line_end(folder, file, first)
+    whole = quiet or first >= file.size  # what is read to its end need not be looked into
+    return first, file.size if whole else _last_line_end(folder, file, first)
 
 
 def _identity(file: LandedFile) -> tuple[int, int, int]:
