@@ -112,6 +112,16 @@ def test_the_schema_in_the_tree_is_current_and_accepts_the_examples(home: Path):
     assert [error.validator for error in validator.iter_errors(wrong)] == ["additionalProperties"]
 
 
+def test_the_schema_says_of_every_key_what_it_is_and_allows_no_other_key():
+    schema = json.loads(invoke("schema").stdout)
+    tables = {"a pipeline": schema, **schema["$defs"]}
+    silent = [f"{name}.{key}" for name, table in tables.items() for key, value in table.get("properties", {}).items()
+              if not value.get("description")]  # fmt: skip
+    assert silent == []
+    open_to_any = [name for name, table in tables.items() if table.get("additionalProperties", True) is not False]
+    assert open_to_any == ["ExpectationTable"], "its other keys are arguments"
+
+
 def test_check_compares_with_the_masters_themselves(dsn: str, home: Path):
     assert invoke("check", "--masters").exit_code == 0
     with postgres.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
