@@ -176,7 +176,8 @@ def test_a_file_that_lands_is_loaded_by_a_run_that_starts_by_itself(plant: Plant
 
 def test_every_table_of_the_run_has_an_asset_event_with_counts_batch_and_master_versions(plant: Plant) -> None:
     events = plant.airflow.asset_events("readings")
-    assert {"readings-fact", "readings-quarantine", "readings-backlog", "readings-mart-readings"} <= events.keys()
+    written = ("fact", "quarantine", "backlog", "dim_sensor", "mart-readings")
+    assert {f"readings-{table}" for table in written} <= events.keys()
     told = events["readings-fact"]
     assert (told["batch"], told["lines"], told["accepted"], told["quarantined"]) == (1, 10, 10, 0)
     assert set(told["master_versions"]) == {"sensor"}

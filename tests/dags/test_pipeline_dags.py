@@ -125,8 +125,11 @@ def test_a_pipeline_runs_when_its_file_says(shipped: dict[str, Any]) -> None:
 def test_publishing_tells_other_dags_about_every_table(shipped: dict[str, Any]) -> None:
     outlets = shipped["dags"]["orders"]["outlets"]
     assert outlets["micro_batch"] == [
-        "orders-fact", "orders-quarantine", "orders-backlog", "orders-mart-orders", "orders-mart-daily_sales",
+        "orders-fact", "orders-quarantine", "orders-backlog", "orders-dim_customer", "orders-dim_product",
+        "orders-mart-orders", "orders-mart-daily_sales",
     ]  # fmt: skip
+    of_trips = shipped["dags"]["trips"]["outlets"]["micro_batch"]
+    assert [name for name in of_trips if "dim_" in name] == ["trips-dim_pickup", "trips-dim_dropoff"], "no dim_driver"
     assert not outlets["report"]
 
 

@@ -72,8 +72,9 @@ def arrivals(pipeline: Pipeline) -> Asset:
 
 def tables(pipeline: Pipeline) -> list[Asset]:
     """The tables that a run writes: downstream DAGs can be scheduled on them."""
-    marts = [Asset(f"{pipeline.name}-mart-{table.name}") for table in pipeline.mart]
-    return [Asset(f"{pipeline.name}-{table}") for table in ("fact", "quarantine", "backlog")] + marts
+    dimensions = [f"dim_{master.name}" for master in pipeline.masters if master.history != "none"]
+    marts = [f"mart-{table.name}" for table in pipeline.mart]
+    return [Asset(f"{pipeline.name}-{table}") for table in ("fact", "quarantine", "backlog", *dimensions, *marts)]
 
 
 def schedule_of(pipeline: Pipeline, override: str | None) -> str | Sequence[Asset] | None:
