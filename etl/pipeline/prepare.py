@@ -3,7 +3,7 @@
     file ─▶ Pipeline ─▶ masters pinned once: their types ─▶ ResolvedPipeline ─▶ Delta tables, dimensions, mart
 
 What the ledger remembers of the declaration decides whether a change can be applied; one that cannot is refused before
-anything is written. A process prepares a pipeline once, and again when its file or a master's columns change.
+anything is written. A process prepares a pipeline once, and again when its file changes.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from etl.adapters.delta.table import ColumnChanged
 from etl.contract.errors import PipelineFileError
 from etl.errors import TerminalError
 from etl.pipeline.prepare import UnknownPipeline
@@ -49,6 +50,18 @@ def test_a_change_that_existing_tables_cannot_follow_is_refused_and_nothing_is_w
     assert site.table("fact").version() == version
     site.land("b.jsonl", order(2))
     assert site.run() == 2, "under its old file it goes on"
+
+
+def test_a_master_whose_column_has_another_type_is_refused_before_anything_is_written(site: Site) -> None:
+    site.land("a.jsonl", order(1))
+    site.run()
+    versions = {table: site.table(table).version() for table in ("fact", "dim_customer")}
+    site.execute("alter table master.customers alter column nation type integer using 7")
+    restarted = site.restarted()
+    restarted.land("b.jsonl", order(2))
+    with pytest.raises(ColumnChanged, match="column 'nation' of table dim_customer is string and would be integer"):
+        restarted.run()
+    assert {table: site.table(table).version() for table in versions} == versions
 
 
 def test_an_unknown_pipeline_is_refused_with_the_names_there_are(site: Site) -> None:

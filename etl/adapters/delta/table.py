@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
 
 from etl.adapters.ledger import DataFile
 from etl.errors import TerminalError
@@ -34,6 +35,22 @@ class FilesMissing(TerminalError):
         return (
             f"batch {self.batch} was decided, but {len(self.files)} of its files are missing in {self.table} "
             f"({', '.join(self.files[:3])}); restore the warehouse and the ledger from the same time"
+        )
+
+
+class ColumnChanged(TerminalError):
+    """A column would have to hold values of another type than those in it."""
+
+    exit_code = 78
+
+    def __init__(self, table: str, column: str, was: str, would: str) -> None:
+        super().__init__(table, column, was, would)
+        self.table, self.column, self.was, self.would = table, column, was, would
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} of table {self.table} is {self.was} and would be {self.would}: where its values "
+            "come from, the type has changed; undo that, or declare a pipeline of another name"
         )
 
 
@@ -80,6 +97,20 @@ def require_plain(table: DeltaTable, name: str) -> None:
 def nullable(schema: pa.Schema) -> pa.Schema:
     """The same columns, each of which may be null."""
     return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def missing(table: DeltaTable, schema: pa.Schema, name: str) -> list[Field]:
+    """The columns that a table lacks; refuses one that it has in another type."""
+    have = {field.name: field.type for field in table.schema().fields}
+    wanted = Schema.from_arrow(nullable(schema)).fields
+    for field in wanted:
+        if field.name in have and have[field.name] != field.type:
+            raise ColumnChanged(name, field.name, _shown(have[field.name]), _shown(field.type))
+    return [field for field in wanted if field.name not in have]
+
+
+def _shown(kind: object) -> str:
+    return str(kind.type) if isinstance(kind, PrimitiveType) else str(kind)
 
 
 def identity(entry: Path) -> Identity | None:

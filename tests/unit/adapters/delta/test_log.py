@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from etl.adapters.delta.data_files import read_parts, write_part
 from etl.adapters.delta.log import DeltaLog
-from etl.adapters.delta.table import FilesMissing
+from etl.adapters.delta.table import ColumnChanged, FilesMissing
 from etl.adapters.ledger import DataFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
@@ -163,6 +163,25 @@ def test_a_column_that_is_new_in_the_declaration_is_added_and_old_files_have_nul
     log.add("fact", [write_part(log.root, "fact", "b.parquet", rows)], 2)
     found = DeltaTable(str(log.folder("fact"))).to_pyarrow_table().sort_by("id")
     assert found["amount"].to_pylist() == [None, Decimal("1.50")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (pa.int32(), "column 'name' of table fact is string and would be integer: "),
+        (pa.decimal128(10, 2), "is string and would be decimal(10,2): where its values come from, the type"),
+        (pa.list_(pa.string()), "is string and would be ArrayType("),
+    ],
+)
+def test_a_column_of_another_type_is_refused_before_a_write(log: DeltaLog, kind: pa.DataType, words: str) -> None:
+    log.add("fact", [part(log, "a.parquet", 1)], 1)
+    version = log.table("fact").version()
+    changed = pa.schema([("id", pa.int64()), ("name", kind), ("more", pa.bool_())])
+    with pytest.raises(ColumnChanged) as refused:
+        log.create("fact", changed)
+    assert words in str(refused.value)
+    assert log.table("fact").version() == version
+    log.create("fact", pa.schema([("id", pa.int64()), ("name", pa.large_string())]))  # the same to Delta
 
 
 def test_an_empty_table_has_no_rows_and_no_batch(log: DeltaLog) -> None:
