@@ -1,8 +1,8 @@
-"""Look-ups that can be broken off: bite after bite, each of about 50 ms, for as long as the caller may go on.
+"""Interruptible lookups: in chunks of about 50 ms each, until the caller says stop.
 
-    keys ─▶ 64 ─▶ what a key costs ─▶ as many as 50 ms pay for ─▶ … ─▶ all of them, or `going_on` says no
+    keys ─▶ 64 ─▶ cost per key ─▶ as many as fit into 50 ms ─▶ … ─▶ all of them, or until `going_on` is false
 
-Somebody else's database may take milliseconds for a key. Whoever waits for a front stage waits for one bite at most.
+An external database may take milliseconds per key. A caller that waits for a front stage waits for one chunk at most.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FIRST = 64
 
 @dataclass(slots=True)
 class PacedLookup:
-    """Looks up rows of one master, and remembers what a key costs."""
+    """Looks up rows of one master, and measures the cost per key."""
 
     clock: Callable[[], float] = time.perf_counter
     key_s: float | None = None
 
     def rows(self, reader: MasterLookup, keys: pa.Array, going_on: Callable[[], bool]) -> tuple[pa.Table, int]:
-        """The rows of the first keys, and how many keys that were: one bite at least."""
+        """The rows of the first keys, and the number of these keys: one chunk at least."""
         found: list[pa.Table] = []
         done = 0
         while done < len(keys) and (not found or going_on()):
