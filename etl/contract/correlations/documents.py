@@ -1,9 +1,9 @@
-"""Streams of documents and the correlations over them, as data: what their files declare, checked and frozen.
+"""Declarations of streams of documents and correlations over them, as checked, frozen values.
 
     Flattening            how JSON documents become attribute-value pairs, where their event time is, their bounds
-    DocumentCorrelation   a stream, a window by event time or by count, and how its documents are spread over joiners
+    DocumentCorrelation   a stream, a window by event time or by count, and the distribution of documents over joiners
 
-The models below are the shape of both kinds of file; they have a table `[documents]`, which tells them from others.
+The models below are the schema of both kinds of file, which are distinguished by a table `[documents]`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _UNNEEDED: dict[Role, tuple[str, ...]] = {"store": ("low", "high"), "probe": ("v
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The target of tuples: units of a step, all in one task, and the action. `side` is the side that the units store."""
+    """The target of tuples: units of a step, all in one task, and the action. `side` is the units' stored side."""
 
     correlation: int
     step: int
