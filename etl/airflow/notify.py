@@ -27,7 +27,7 @@ async def notify(notifier: Any, context: dict[str, Any]) -> None:
     """Call one notifier from a coroutine; a synchronous one runs in a thread."""
     from airflow.sdk import BaseNotifier
 
-    if type(notifier).async_notify is BaseNotifier.async_notify:  # inherited from Airflow's base class, which only raises
+    if type(notifier).async_notify is BaseNotifier.async_notify:  # the base class's, which only raises
         await asyncio.to_thread(notifier, context)
         return
     notifier.context = context

@@ -40,7 +40,7 @@ class CountMinSketch:
         return self._cells.nbytes
 
     def estimate(self, keys: Keys) -> I64:
-        """An upper bound of each key's count."""
+        """The estimated count of each key."""
         where = self._where(keys)
         cells = np.stack([row[at] for row, at in zip(self._cells, where, strict=True)])
         return np.asarray(cells.min(axis=0), np.int64)

@@ -106,7 +106,7 @@ def correlations_dag(
         schedule=schedule,
         start_date=START,
         catchup=False,
-        max_active_runs=2 if isinstance(schedule, list) else 1,  # the next run need not wait for this one's report (ADR 24)
+        max_active_runs=2 if isinstance(schedule, list) else 1,  # a run need not wait for the report before (ADR 24)
         default_args=RETRIES,
         dagrun_timeout=timedelta(minutes=30),
         tags=["frontstage", "correlation"],
