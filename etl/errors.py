@@ -22,7 +22,7 @@ class TransientError(FrontstageError):
 
 
 class TerminalError(FrontstageError):
-    """Not worth another try until somebody changes something."""
+    """Retrying is useless until somebody changes something."""
 
 
 class SettingsError(TerminalError):
@@ -32,7 +32,7 @@ class SettingsError(TerminalError):
 
 
 class Busy(TransientError):
-    """Somebody else is writing to the warehouse right now."""
+    """Another writer holds the lock."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(holder)
@@ -67,7 +67,7 @@ class PostgresUnavailable(TransientError):
 
 
 class AuditFailed(TerminalError):
-    """The audit refused a batch: nothing of it was published, and it waits."""
+    """The audit failed: the batch is held, and nothing of it is published."""
 
     def __init__(self, pipeline: str, batch: int, expectations: tuple[str, ...], data_docs: str) -> None:
         super().__init__(pipeline, batch, expectations, data_docs)
@@ -82,7 +82,7 @@ class AuditFailed(TerminalError):
 
 
 class PortTaken(TerminalError):
-    """A port the stack needs belongs to somebody else."""
+    """A port that the stack needs is in use."""
 
     exit_code = 69
 
@@ -95,7 +95,7 @@ class PortTaken(TerminalError):
 
 
 class MissingPart(TerminalError):
-    """Something the machine must have is not there (Java, jars, disk space, a running stack)."""
+    """A requirement of the machine is missing (Java, jars, disk space, a running stack)."""
 
     exit_code = 69
 

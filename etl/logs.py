@@ -1,6 +1,6 @@
-"""How our programs log: one line of JSON per event on standard error, which the supervisor keeps in a file.
+"""Logging: one line of JSON per event on standard error, which the supervisor writes to a file.
 
-A line that cannot be written (the disk is full) is lost, and nothing else: threads that keep services alive log, too.
+If a line cannot be written (the disk is full), only the line is lost: the supervisor's threads log, too.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _TRACES = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 
 
 class Lines:
-    """Writes lines to standard error, as far as there is room."""
+    """Writes lines to standard error; drops them on errors."""
 
     def __init__(self, *_: object) -> None:
-        """Takes what structlog gives to every logger."""
+        """Accepts structlog's arguments for loggers."""
 
     def msg(self, line: str) -> None:
         with suppress(OSError, ValueError):  # ValueError: the stream has been closed

@@ -1,6 +1,6 @@
-"""Words everybody shares: where an event can go, which states a batch passes, and what its counts are.
+"""Types shared by all packages: routes of events, states of batches, counts.
 
-Nothing here knows Spark, Postgres or Airflow, and nothing here imports upward.
+Nothing here depends on Spark, Postgres or Airflow, or imports from outer layers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 
 
 class LinesDoNotAddUp(TerminalError):
-    """The reader and the router disagree about how many events there were: nothing of the batch is decided."""
+    """Readers and routers disagree about the number of events: the batch is not decided."""
 
     def __init__(self, pipeline: str, batch: int, read: int, routed: int) -> None:
         super().__init__(pipeline, batch, read, routed)
@@ -43,7 +43,7 @@ class LinesDoNotAddUp(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class JoinCounts:
-    """What one master's join did in a batch."""
+    """Counts of one master's join in a batch."""
 
     probes: int = 0
     hits: int = 0
@@ -55,7 +55,7 @@ class JoinCounts:
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """What became of a batch's events. `lines` counts what the reader saw; the rest counts decisions."""
+    """Counts of a batch's events by route. `lines` is counted by the readers, the rest by the routers."""
 
     lines: int = 0
     accepted: int = 0
@@ -64,16 +64,16 @@ class BatchCounts:
     backlog_added: int = 0
     backlog_resolved: int = 0
     shed: int = 0
-    held: int = 0  # of backlog_added, those that wait for a person's word
+    held: int = 0  # of backlog_added, those that wait for a person's decision
     unknown: int = 0  # of accepted, those with an unknown member
     corrected: int = 0  # of earlier batches, those whose unknown member has come
     reasons: dict[str, int] = field(default_factory=dict)
     joins: dict[str, JoinCounts] = field(default_factory=dict)
-    added_fields: dict[str, int] = field(default_factory=dict)  # by name that nobody declared, about how many lines
+    added_fields: dict[str, int] = field(default_factory=dict)  # by undeclared name, about how many lines
 
     @property
     def routed(self) -> int:
-        """How many new lines were decided."""
+        """The number of new lines that were routed."""
         return self.accepted + self.quarantined + self.duplicates + self.backlog_added - self.backlog_resolved
 
     def as_json(self) -> dict[str, Any]:
@@ -82,6 +82,6 @@ class BatchCounts:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """The counts the ledger holds."""
+        """The counts stored in the ledger."""
         joins = {name: JoinCounts(**counts) for name, counts in value["joins"].items()}
         return cls(**{**value, "joins": joins})

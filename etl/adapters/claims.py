@@ -1,12 +1,12 @@
-"""Which keys are taken, and by which payload: sorted runs of fingerprints that every task maps.
+"""The index of claimed keys and their payload hashes: sorted, immutable runs that every task memory-maps.
 
     batch ──▶ a run: keys with payload hash, batch and state, sorted, immutable      (named by the batch's decision)
-    find  ──▶ newest run first, two binary searches for all keys at once             cost follows the batch
+    find  ──▶ newest run first, two binary searches for all keys at once             cost depends on the batch's size
     merge ──▶ runs of one size become one, so a lookup visits few                     after the batch, never inside it
 
-A run becomes part of the index when the ledger commits the decision that names it; before, it is garbage. The newest
-run that knows a key is right: `accepted`, `waiting` and `unknown` (accepted with an unknown member, to be corrected)
-hold the key, `released` gives it back. See ADR 23.
+A run becomes part of the index when the ledger commits the decision that names it; until then it is garbage. The newest
+run that has a key wins: in state `accepted`, `waiting` or `unknown` (accepted with an unknown member, to be corrected)
+the key is claimed, in state `released` it is free again. See ADR 23.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAN_IN = 8
 
 
 class ClaimsDamaged(TerminalError):
-    """A run is not what was written."""
+    """A run's checksum does not match."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -57,7 +57,7 @@ class ClaimRun:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Keys with what holds them, in any order."""
+    """Keys and their claims, in any order."""
 
     lo: U64
     hi: U64
@@ -83,7 +83,7 @@ def lanes(keys: Keys) -> tuple[U64, U64]:
 
 
 def _rank(lo: U64, hi: U64) -> U64:
-    """What runs are sorted by: numbers as they are (new keys lie together), anything else well mixed. mix(0) is 0."""
+    """The sort key of runs: numbers unchanged (new keys are neighbours), anything else hashed. mix(0) is 0."""
     return lo ^ mix(hi)
 
 
@@ -120,7 +120,7 @@ class ClaimIndex:
     """All runs of a pipeline, mapped. `find` answers for many keys at once."""
 
     def __init__(self, folder: Path, runs: Sequence[ClaimRun], before: ClaimIndex | None = None) -> None:
-        """`before`: an index of the same folder, whose open runs are used again."""
+        """`before`: an earlier index of the same folder, whose open runs are reused."""
         known: dict[ClaimRun, _Mapped] = {} if before is None else before._mapped
         self._mapped: dict[ClaimRun, _Mapped] = {
             run: known[run] if run in known else _open(folder, run) for run in runs
@@ -128,7 +128,7 @@ class ClaimIndex:
         self._runs = [self._mapped[run] for run in sorted(runs, key=lambda run: run.batch, reverse=True)]
 
     def find(self, lo: U64, hi: U64) -> Claims:
-        """For every key what holds it; state FREE where nothing does."""
+        """The claim of every key; state FREE where there is none."""
         n = len(lo)
         found = Claims(lo, hi, np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint8))
         rank = _rank(lo, hi)
@@ -190,7 +190,7 @@ def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:
 
 
 def verify(folder: Path, run: ClaimRun) -> None:
-    """Check a run of any size against its sum."""
+    """Check a run of any size against its checksum."""
     try:
         if zlib.crc32((folder / run.path).read_bytes()) == run.crc32:
             return
@@ -213,7 +213,7 @@ def due(runs: Sequence[ClaimRun]) -> tuple[ClaimRun, ...]:
 
 
 def merge(folder: Path, runs: Sequence[ClaimRun], name: str, *, complete: bool) -> ClaimRun:
-    """Several runs as one. `complete`: nothing older stays, so released keys need not be remembered."""
+    """Merge runs into one. `complete`: no older run remains, so released keys can be dropped."""
     for run in runs:
         verify(folder, run)
     oldest_first = sorted(runs, key=lambda run: run.batch)

@@ -1,4 +1,4 @@
-"""The figures of a digest, from the ledger: four aggregates over the batches of a stretch of time."""
+"""The figures of a digest, from the ledger: four aggregates over the batches of a time range."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _UNUSUAL = 50
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Batches of one pipeline from one moment to another, the latter not included."""
+    """Batches of one pipeline in a time range, end exclusive."""
 
     ledger: Ledger
     since: datetime
     until: datetime
 
     def days(self) -> list[dict[str, Any]]:
-        """What loaded batches did, by day, oldest first."""
+        """Totals of loaded batches by day, oldest first."""
         return self._of("digest_days")
 
     def reasons(self, limit: int) -> list[dict[str, Any]]:
-        """Why events were refused, the most frequent reasons first."""
+        """Reasons of refused events, most frequent first."""
         return self._of("digest_reasons", limit=limit)
 
     def joins(self) -> list[dict[str, Any]]:
-        """How the joins went, by master."""
+        """Join counters, by master."""
         return self._of("digest_joins")
 
     def unusual(self) -> list[dict[str, Any]]:
-        """What was not as in the batches before it, newest first: `batch`, `finding`, and `by` whom it was seen."""
+        """Findings of comparisons with earlier batches, newest first: `batch`, `finding`, acknowledged `by`."""
         return self._of("digest_unusual", limit=_UNUSUAL)
 
     def held(self) -> tuple[int, ...]:
-        """Batches that the audit holds now, whenever they began."""
+        """Batches that are held now, of any age."""
         rows = self.ledger._all(
             "select batch from etl.batch where pipeline = %(pipeline)s and state <> 'loaded' and state = 'held'"
         )

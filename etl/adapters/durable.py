@@ -1,4 +1,4 @@
-"""Files that are on disk before anybody relies on them: content synced, put in place by rename, folder synced."""
+"""Durable writes: content synced, put in place by rename, folder synced."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 
 
 def write_durably(path: Path, *content: bytes | pa.Buffer) -> None:
-    """Put `content`, part after part, in place whole; when this returns, a power cut does not undo it."""
+    """Write the parts of `content` atomically; after this returns, the file survives a power cut."""
     make_folder(path.parent)
-    beside = path.with_name(f".{path.name}.tmp")  # one writer at a time: what a killed one left is written over
+    beside = path.with_name(f".{path.name}.tmp")  # one writer at a time: leftovers of a killed one are overwritten
     try:
         with beside.open("wb") as file:
             for part in content:
@@ -26,7 +26,7 @@ def write_durably(path: Path, *content: bytes | pa.Buffer) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder that lasts: it and its parents, each named on disk."""
+    """Create a folder and its parents, each synced."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -34,7 +34,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_files(paths: Iterable[Path]) -> None:
-    """Sync files that somebody wrote, and the folders that name them."""
+    """Sync existing files, and the folders that contain them."""
     folders = set()
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -48,7 +48,7 @@ def sync_files(paths: Iterable[Path]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the names in a folder."""
+    """Sync a folder's entries."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,12 +1,12 @@
 """The landing folder: which bytes of which files a batch reads, fixed before anything is read.
 
-    folder ── scan ──▶ LandedFile ── what earlier batches consumed ──▶ Slice(file, first, last) ── fixed in the ledger
+    folder ── scan ──▶ LandedFile ── less what earlier batches consumed ──▶ Slice(file, first, last) ── in the ledger
     task   ── SliceReader: the same inode, complete lines, content hash; a file that changes meanwhile is `changed`
-    loaded ── put_away: files that are consumed to their end and quiet move to the archive
+    loaded ── put_away: fully consumed files that have been quiet move to the archive
 
 A name may hold any bytes a file system allows and is never interpreted. Text files are consumed up to their last line
 end; the rest follows when the line is complete or the file has been quiet for `settle`. A file that grew is read on
-from where it ended, if what was read before still has its hash; any other file under a used name is a new file.
+from its consumed offset if the hash of the earlier bytes still matches; otherwise it is treated as a new file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RELEASE = re.compile(rb"frontstage-release-[0-9]{9}-[0-9a-f]{16}\.(?:jsonl|csv|
 
 @dataclass(frozen=True, slots=True)
 class LandedFile:
-    """A file as it was seen. `name` is what the file system calls it, byte for byte."""
+    """A file as `scan` saw it. `name` is the file system's name, byte for byte."""
 
     name: bytes
     size: int
@@ -55,7 +55,7 @@ class LandedFile:
 
     @property
     def label(self) -> str:
-        """The name for people and tables: always valid text."""
+        """The name as valid text, for people and tables."""
         return self.name.decode("utf-8", "backslashreplace")
 
 
@@ -73,7 +73,7 @@ class Slice:
 
     @property
     def bytes(self) -> int:
-        """How much it is to read; a message counts for so many bytes as are assumed of each."""
+        """Its size; for messages an estimate, the assumed bytes per message."""
         return (self.last - self.first) * (MESSAGE_BYTES if is_range(self.file.name) else 1)
 
     def as_json(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """What earlier batches read of a name: the file, how far, and the hash of every part in order."""
+    """What earlier batches read under a name: the file's identity, and offsets and hash of every part in order."""
 
     inode: int
     size: int
@@ -102,14 +102,14 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one batch takes; what is beyond waits its turn."""
+    """Limits of one batch; the rest is left to later ones."""
 
     batch_bytes: int = 256 * 2**20
     files: int = 5_000
     slice_bytes: int = 16 * 2**20
 
     def within(self, batch_bytes: int | None) -> Limits:
-        """These limits, with a batch of at most so many bytes."""
+        """These limits, with at most `batch_bytes` per batch."""
         return self if batch_bytes is None else replace(self, batch_bytes=min(self.batch_bytes, batch_bytes))
 
 
@@ -119,22 +119,22 @@ def is_range(name: bytes) -> bool:
 
 
 def release_name(number: int, token: str, format: Format) -> str:
-    """The name of a file of ours, with lines that a person released from quarantine."""
+    """The name of a file of released lines."""
     return f"frontstage-release-{number:09d}-{token}{_SUFFIX[format].decode()}"
 
 
 def is_release(name: bytes) -> bool:
-    """Whether a file, landed or archived, has a name as only ours have."""
+    """Whether a file, landed or archived, has the name of a file of released lines."""
     return _RELEASE.match(name) is not None
 
 
 def format_of(name: bytes, format: Format) -> Format:
-    """How a file is divided: ours are lines of JSON, whatever the pipeline's format is."""
+    """A file's format: files of released lines are JSON lines, whatever the pipeline's format is."""
     return "jsonl" if is_release(name) else format
 
 
 def scan(folder: Path, format: Format) -> list[LandedFile]:
-    """The files that have landed, oldest first. Links, folders and hidden names are not events."""
+    """The files that have landed, oldest first. Links, folders and hidden files are ignored."""
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     with os.scandir(os.fsencode(folder)) as entries:
@@ -158,7 +158,7 @@ def fix_slices(
     now: datetime,
     limits: Limits,
 ) -> tuple[Slice, ...]:
-    """What the next batch reads: of every file what no batch has read yet, until the limits are reached."""
+    """The slices of the next batch: the unread bytes of every file, up to the limits."""
     slices: list[Slice] = []
     total = taken = 0
     for file in files:
@@ -166,7 +166,7 @@ def fix_slices(
             break
         try:
             parts = _parts(folder, file, consumed.get(file.name), format_of(file.name, format), now, limits, total)
-        except FileNotFoundError:  # taken away, or put away, since it was listed
+        except FileNotFoundError:  # removed or archived since it was listed
             continue
         slices += [Slice(len(slices) + number, file, *part) for number, part in enumerate(parts)]
         total, taken = total + sum(last - first for first, last in parts), taken + bool(parts)
@@ -182,7 +182,7 @@ def _parts(
     limits: Limits,
     total: int,
 ) -> list[tuple[int, int]]:
-    """What a batch of `total` bytes so far reads of a file: ranges of whole lines."""
+    """Ranges of whole lines that a batch, with `total` bytes so far, reads from a file."""
     first, last = _unread(folder, file, before, format, now)
     if first >= last:
         return []
@@ -193,7 +193,7 @@ def _parts(
 
 def _unread(folder: Path, file: LandedFile, before: Consumed | None, format: Format, now: datetime) -> tuple[int, int]:
     if before is not None and (before.inode, before.size, before.modified_ns) == _identity(file):
-        first = before.end  # nothing has touched it since
+        first = before.end  # unmodified since
     else:
         first = _consumed_end(folder, file, before) if before is not None else 0
     quiet = now.timestamp() - file.modified_ns / 1e9 >= SETTLE.total_seconds()
@@ -208,7 +208,7 @@ def _identity(file: LandedFile) -> tuple[int, int, int]:
 
 
 def _consumed_end(folder: Path, file: LandedFile, before: Consumed) -> int:
-    """How far a file was read that has changed since: to its old end if it only grew, else not at all."""
+    """The consumed offset of a modified file: its old end if the file only grew, else 0."""
     if file.inode != before.inode or file.size < before.end:
         return 0
     with _Opened(folder, file.name) as descriptor:
@@ -288,14 +288,14 @@ def _digest(descriptor: int, first: int, last: int) -> str:
 
 
 class SliceReader:
-    """Reads one slice block by block; afterwards `digest` is its hash, or `changed` says that it must not count."""
+    """Reads one slice block by block; afterwards `digest` is its hash, or `changed` says to discard its lines."""
 
     def __init__(self, folder: Path, slice: Slice) -> None:
         self._folder, self._slice = folder, slice
         self.digest, self.changed = "", False
 
     def landed_at(self, lines: npt.NDArray[np.int64]) -> pa.Array:
-        """When these lines came: with the file's last change."""
+        """The landing time of these lines: the file's modification time."""
         landed = datetime.fromtimestamp(self._slice.file.modified_ns / 1e9, UTC)
         return pa.array([landed], TIMESTAMP).take(pa.array(np.zeros(len(lines), np.int32)))
 
@@ -329,7 +329,7 @@ class SliceReader:
             self.changed = True
 
     def _as_fixed(self, descriptor: int) -> bool:
-        """Whether this is the file that was fixed, or one that only grew behind a line end."""
+        """Whether the file is the one that was fixed, grown at most behind a line end."""
         one, seen = self._slice, os.fstat(descriptor)
         if seen.st_ino != one.file.inode or seen.st_size < one.last:
             return False
@@ -339,7 +339,7 @@ class SliceReader:
 
 
 def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], now: datetime) -> list[bytes]:
-    """Move files that are consumed to their end and have been quiet into the archive; gives their names."""
+    """Move fully consumed files that have been quiet into the archive; returns their names."""
     moved = []
     for name, known in consumed.items():
         path = os.path.join(os.fsencode(folder), name)  # noqa: PTH118 - names are bytes
@@ -354,16 +354,16 @@ def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], no
             os.rename(path, put)  # noqa: PTH104
             if os.lstat(put).st_ino == known.inode:
                 moved.append(name)
-            else:  # somebody gave the name to another file since we looked: nobody has read that one
+            else:  # the name belongs to another, unread file by now
                 _land_again(folder, name, put)
-    if moved:  # or a power cut brings them back, and the ledger has forgotten that they were read
+    if moved:  # else a power cut could undo the move after the ledger has recorded it
         sync_folder(archive)
         sync_folder(folder)
     return moved
 
 
 def _land_again(folder: Path, name: bytes, path: bytes) -> None:
-    """Put a file back where it landed, under its name or one like it."""
+    """Move a file back to the landing folder, under its name or a variant of it."""
     stem, dot, ending = name.rpartition(b".")
     for count in itertools.count():
         free = name if count == 0 else b"%s~%d%s%s" % (stem, count, dot, ending)

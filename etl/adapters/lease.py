@@ -1,11 +1,11 @@
-"""Who may write a pipeline: a session's advisory lock, an epoch that rises with every writer, and signs of life.
+"""The lease of a pipeline's writer: a session's advisory lock, an epoch that rises with every writer, a heartbeat.
 
     free     the lock is taken, the epoch raised, a heartbeat begins
-    held     its holder gives signs of life: `Busy`, once the server had time to notice a holder that has just died
-    silent   no sign of life for a minute (a stopped process, a lost host): its sessions are ended, the lock is taken
+    held     the holder's heartbeat is recent: `Busy`, after giving the server time to notice a holder that just died
+    silent   no heartbeat for a minute (a stopped process, a lost host): its sessions are terminated, the lock is taken
 
-Whoever was silent and goes on finds its sessions gone and its epoch old, and is refused at its next commit. The lock
-belongs to a session of the server, so a pooler that hands sessions from client to client is refused (ADR 74).
+A silent writer that resumes finds its sessions gone and its epoch old, and is refused at its next commit. The lock
+belongs to a server session, so a pooler that moves sessions between clients is refused (ADR 74).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FREED_WITHIN_S = 5.0
 
 
 class PooledSession(TerminalError):
-    """A connection pooler lends one session to several clients."""
+    """A connection pooler shares one session among several clients."""
 
     exit_code = 78
 
@@ -47,10 +47,10 @@ class PooledSession(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write, valid while its epoch is the newest and its session holds the lock."""
+    """A writer's lease, valid while its epoch is the newest and its session holds the lock."""
 
     epoch: int
-    session: int  # the server's process behind the connection
+    session: int  # process id of the server's backend
 
 
 @contextmanager
@@ -79,12 +79,12 @@ def leased(dsn: str, connection: postgres.Connection, pipeline: str, holder: str
 
 
 def session_name(pipeline: str, epoch: int) -> str:
-    """What sessions of one writer are called on the server, so that they can be found when it is silent."""
+    """The name of a writer's sessions on the server, by which a silent writer's sessions are found."""
     return f"frontstage {epoch} {pipeline}"
 
 
 def session_of(connection: postgres.Connection) -> int:
-    """The server's process that answers now."""
+    """The process id of the backend that answers now."""
     with connection.cursor() as cursor:
         cursor.execute("select pg_backend_pid()")
         (pid,) = cursor.fetchone() or (0,)
@@ -107,13 +107,13 @@ def _lock_soon(cursor: postgres.Cursor, pipeline: str) -> bool:
 
 
 def _end_silent(cursor: postgres.Cursor, pipeline: str) -> None:
-    """End all sessions of a writer that has given no sign of life for a while."""
+    """Terminate all sessions of a writer whose heartbeat is too old."""
     values = {"pipeline": pipeline, "lock": LOCK, "silent_s": SILENT_S, "prefix": "frontstage "}
     cursor.execute(postgres.statement("writer_end_silent"), values)
 
 
 def _refuse_shared_session(dsn: str, connection: postgres.Connection, session: int) -> None:
-    """Somebody stands between us and the server: a session of ours must stay ours while another client is at work."""
+    """Detect a pooler: this connection must keep its session while another client is active."""
     with postgres.connect(dsn) as other:  # a transaction, so that it keeps its session until it ends
         if session_of(other) == session or session_of(connection) != session:
             raise PooledSession(postgres.place(dsn))
@@ -121,7 +121,7 @@ def _refuse_shared_session(dsn: str, connection: postgres.Connection, session: i
 
 @dataclass(slots=True)
 class _Heartbeat:
-    """Says every few seconds that a writer lives, over a connection of its own. Steps that are quick need none."""
+    """Sends a heartbeat every few seconds, over its own connection. Quick steps end before the first one."""
 
     dsn: str = field(repr=False)
     pipeline: str
@@ -140,7 +140,7 @@ class _Heartbeat:
             self._thread.join(BEAT_S)
 
     def _beat(self) -> None:
-        """Whatever goes wrong, it is tried again: a thread that ended would let a writer be overtaken that is alive."""
+        """Retry after any error: if this thread ended, a live writer could be overtaken."""
         while True:
             with suppress(BaseException):
                 if not self._over.wait(BEAT_S):

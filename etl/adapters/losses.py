@@ -1,4 +1,4 @@
-"""What the ledger remembers of lost tries: written before a try, so that a process that dies with it is noticed."""
+"""Lost tries in the ledger: counted before each try, so that a try which kills its process counts, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Suspects:
-    """Lines that may have killed a try. `deaths` counts tries at them that nobody has heard of again."""
+    """Lines that may have killed a try. `deaths` counts lost tries of them."""
 
     parts: list[Part]
     deaths: int = 0
@@ -24,10 +24,10 @@ class Suspects:
 
 @dataclass(slots=True)
 class Losses:
-    """Tries lost in a row, and the search: suspects still to be tried (the last one first), and lines found guilty."""
+    """Consecutive lost tries, and the search: suspects to try (the last one first), and poison lines found."""
 
     lost: int = 0
-    suspects: list[Suspects] | None = None  # None: nobody searches yet
+    suspects: list[Suspects] | None = None  # None: no search has begun
     poison: list[tuple[int, int]] = field(default_factory=list)  # ordinal of the slice, line
 
     def as_json(self) -> dict[str, Any]:

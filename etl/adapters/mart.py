@@ -2,9 +2,9 @@
 
     one transaction: COPY rows ─ fence ─ add up aggregates ─ ledger row, totals
 
-Rows may be copied before it is known whether they may be seen: nobody sees them until the end. It commits only under
-the epoch of the writer that began it, and only if the batch is not loaded yet; keys are unique because the batch's
-claims made them so, and the primary key says it again.
+Rows may be copied before the audit has passed: they are invisible until the commit. It commits only under the epoch of
+the writer that began it, and only if the batch is not loaded yet. Claims make keys unique; the primary key enforces it
+once more.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ COMBINE = {
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """What a batch adds to an aggregate: a row per group, and how each column is combined with what is there."""
+    """The rows that a batch adds to an aggregate, one per group, and how each column merges with existing groups."""
 
     table: MartTable
     rows: pa.Table
     functions: Mapping[str, str]
-    counter: str | None = None  # the column that counts rows: a group without any goes
+    counter: str | None = None  # the column that counts rows: a group with zero rows is deleted
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """Rows of a table that stand for earlier ones: files that tasks wrote for COPY, and the keys of all."""
+    """Rows that replace earlier ones of a table: files that tasks wrote for COPY, and all of their keys."""
 
     table: str
     paths: Sequence[Path]
@@ -70,7 +70,7 @@ class MartTaken(TerminalError):
 
 
 def find(dsn: str, table: str, key: Mapping[str, object]) -> dict[str, Any] | None:
-    """When the row of one event came into a table with rows; None when it is not there."""
+    """The load time of one event's row in a table of rows; None when it is not there."""
     columns = sql.SQL(", ").join(map(sql.Identifier, _FOUND))
     where = sql.SQL(" and ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in key)
     query = sql.SQL("select {} from {} where {}").format(columns, _name(table), where)
@@ -81,7 +81,7 @@ def find(dsn: str, table: str, key: Mapping[str, object]) -> dict[str, Any] | No
 
 
 def prepare(dsn: str, pipeline: str, tables: Mapping[str, tuple[MartTable, pa.Schema, Sequence[str]]]) -> None:
-    """Make the tables that are declared; add columns that are new. `tables`: table, types, key columns, by name."""
+    """Create declared tables; add new columns. `tables`: table, types, key columns, by name."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
         for name, (table, schema, key) in tables.items():
             _refuse_foreign(cursor, pipeline, name)
@@ -134,7 +134,7 @@ def _create(table: MartTable, schema: pa.Schema, key: Sequence[str]) -> sql.Comp
 def _column(field: pa.Field) -> sql.Composed:
     kind = postgres_type(field.type) + ("" if field.nullable else " not null")
     if field.name == LOADED_AT:
-        kind += " default now()"  # when the transaction began that makes the batch visible
+        kind += " default now()"  # start of the transaction that makes the batch visible
     return sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(kind))
 
 
@@ -144,7 +144,7 @@ def _name(table: str) -> sql.Identifier:
 
 @contextmanager
 def loading(dsn: str, batch: int, session: str = "frontstage") -> Iterator[Loading]:
-    """Begin to load a batch; what is not finished at the end is rolled back. `session`: its name on the server."""
+    """Begin to load a batch; rolled back unless finished. `session`: its name on the server."""
     with postgres.connect(dsn, name=session) as connection:
         yield Loading(connection, batch)
 
@@ -167,7 +167,7 @@ class Loading:
                 )
 
     def cancel(self) -> None:
-        """End a `copy` that another thread is in."""
+        """Cancel a `copy` that runs in another thread."""
         self.connection.cancel()
 
     def finish(
@@ -179,7 +179,7 @@ class Loading:
         published: Sequence[str],
         replaced: Iterable[Replaced] = (),
     ) -> bool:
-        """Make the batch visible; False when an earlier try had done so already, and this one changes nothing."""
+        """Make the batch visible; False, without effect, when an earlier try has done so already."""
         ledger = Ledger(self.connection, writer.ledger.pipeline)
         ledger.fence(writer.epoch)
         if ledger.get(self.batch).state == "loaded":
@@ -196,7 +196,7 @@ class Loading:
 
 
 def _replace(cursor: postgres.Cursor, rows: Replaced, batch: int) -> None:
-    """Put rows in the place of earlier ones with the same keys."""
+    """Replace rows with the same keys."""
     stage, name = f"replaced_{rows.table}", _name(rows.table)
     columns = list(map(sql.Identifier, rows.keys.column_names))
     as_there = sql.SQL("create temporary table {} on commit drop as select {} from {} limit 0")
@@ -221,7 +221,7 @@ def _copy(connection: postgres.Connection, table: str, path: Path, batch: int) -
 
 
 def _add_up(cursor: postgres.Cursor, groups: Groups) -> None:
-    """Upsert the groups of a batch: through a temporary table, so that it is one statement however many there are."""
+    """Upsert the groups of a batch through a temporary table: one statement for any number of groups."""
     table, rows = groups.table, groups.rows
     name, stage = _name(table.name), sql.Identifier(f"batch_{table.name}")
     cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(stage, name))

@@ -1,7 +1,7 @@
-"""Figures of the last batches, and what people said about those that were unusual: small rows of the ledger.
+"""Figures of the last batches, and acknowledgements of unusual ones, in the ledger.
 
 audit ──▶ etl.batch.audit: {"profile": {…}, "unusual": [findings]} ◀── the next batches learn from the last 60
-frontstage report acknowledge ──▶ etl.acknowledged ── new_normal ──▶ learning begins anew at that batch
+frontstage report acknowledge ──▶ etl.acknowledged ── new_normal ──▶ learning restarts at that batch
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from etl.validate.profile import from_json
 
 
 class NothingUnusual(TerminalError):
-    """A batch has no such finding that could be acknowledged."""
+    """A batch has no such finding to acknowledge."""
 
     exit_code = 64
 
@@ -35,7 +35,7 @@ class NothingUnusual(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """What somebody said about a finding."""
+    """A person's acknowledgement of a finding."""
 
     batch: int
     check: str
@@ -46,13 +46,13 @@ class Acknowledged:
 
 
 class Profiles:
-    """The past of one pipeline's figures."""
+    """The recorded figures of one pipeline."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def past(self, batch: int) -> tuple[Profile, ...]:
-        """The figures of the last batches before one, without those that a new normal has made meaningless."""
+        """The figures of the last batches before this one, without those before a `new_normal`."""
         values = {"batch": batch, "limit": HISTORY_BATCHES}
         rows = self._ledger._all(postgres.statement("profile_history"), values)
         begins = self._new_normals()
@@ -69,7 +69,7 @@ class Profiles:
         return {row["check_name"]: int(row["batch"]) for row in rows}
 
     def acknowledged(self, batch: int) -> dict[str, Acknowledged]:
-        """By check, what was said about a batch's findings."""
+        """The acknowledgements of a batch's findings, by check."""
         rows = self._ledger._all(
             'select batch, check_name as "check", new_normal, by, at, note from etl.acknowledged '
             "where pipeline = %(pipeline)s and batch = %(batch)s",
@@ -80,7 +80,7 @@ class Profiles:
     def acknowledge(
         self, batch: int, check: str | None, by: str, at: datetime, note: str = "", *, new_normal: bool = False
     ) -> tuple[str, ...]:
-        """Note that a person has seen a finding, or all of a batch; gives the checks. Raises `NothingUnusual`."""
+        """Acknowledge a finding, or all of a batch; returns the checks. Raises `NothingUnusual`."""
         audit = self._ledger.get(batch).audit or {}
         found = tuple(one.check for one in findings(audit))
         chosen = tuple(one for one in found if check in (None, one))
@@ -94,5 +94,5 @@ class Profiles:
 
 
 def findings(audit: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """What was unusual about a batch, as its audit noted it."""
+    """The findings in a batch's audit."""
     return tuple(Finding.from_json(one) for one in audit.get("unusual", ()))

@@ -1,9 +1,9 @@
-"""What people decided about refused lines: one word for each, released or rejected, and it stays.
+"""Verdicts on refused lines: one per line, released or rejected, and final.
 
-    release ── one commit: words + the name of a file ──▶ the file is written ──▶ landed
-                          (a process that ends in between: whoever writes next finds the file missing and writes it)
+    release ── one commit: verdicts + the name of a file ──▶ the file is written ──▶ landed
+                          (after a crash in between, the next writer finds the file missing and writes it)
 
-The primary key is the guard: whoever comes second with a word about a line changes nothing. See ADR 60.
+The primary key is the guard: a second verdict on a line has no effect. See ADR 60.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROW_ID = re.compile(r"([1-9][0-9]{0,17})-([1-9][0-9]{0,17})")
 
 
 class NotARow(TerminalError):
-    """A text that names no refused line."""
+    """The text is no valid id of a refused line."""
 
     exit_code = 64
 
@@ -56,24 +56,24 @@ class RowId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What somebody decided about a refused line."""
+    """A person's decision on a refused line."""
 
     word: Word
     by: str
     at: datetime
     note: str
-    file: str | None = None  # of a released line: where it came back
+    file: str | None = None  # of a released line: the file in which it landed again
 
 
 class Verdicts:
-    """The words about the refused lines of one pipeline, or of one stream of a ledger, on the ledger's connection."""
+    """The verdicts on the refused lines of one pipeline, or of one stream of a ledger, on the ledger's connection."""
 
     def __init__(self, ledger: Ledger, about: str | None = None, folder: str = "") -> None:
-        """`about`: whose lines, unless the pipeline's; `folder`: what the ledger puts before the names of its files."""
+        """`about`: the owner of the lines, default the pipeline; `folder`: prefix of its file names in the ledger."""
         self._ledger, self._about, self._folder = ledger, about or ledger.pipeline, folder
 
     def of(self, batches: Iterable[int]) -> dict[RowId, Verdict]:
-        """The words about lines of these batches."""
+        """The verdicts on lines of these batches."""
         rows = self._all(
             "select * from etl.quarantine_verdict where pipeline = %(pipeline)s and batch = any(%(batches)s)",
             {"batches": list(batches)},
@@ -81,7 +81,7 @@ class Verdicts:
         return {RowId(row["batch"], row["number"]): _verdict(row) for row in rows}
 
     def counts(self) -> dict[Word, int]:
-        """How many lines were released, and how many rejected."""
+        """The number of released and of rejected lines."""
         (row,) = self._all(
             "select count(*) filter (where verdict = 'released') as released, "
             "count(*) filter (where verdict = 'rejected') as rejected "
@@ -90,7 +90,7 @@ class Verdicts:
         return {"released": int(row["released"]), "rejected": int(row["rejected"])}
 
     def by_file(self) -> dict[str, int]:
-        """By file, how many lines came back in it."""
+        """The number of released lines, by file."""
         rows = self._all(
             "select file, count(*) as lines from etl.quarantine_verdict "
             "where pipeline = %(pipeline)s and file is not null group by file"
@@ -98,7 +98,7 @@ class Verdicts:
         return {row["file"]: int(row["lines"]) for row in rows}
 
     def add(self, rows: Sequence[RowId], verdict: Verdict) -> list[RowId]:
-        """Say a word about lines; gives those that had none."""
+        """Record a verdict on lines; returns those that had none."""
         values = {
             "batches": [row.batch for row in rows],
             "numbers": [row.number for row in rows],
@@ -116,22 +116,22 @@ class Verdicts:
         return int(row["number"])
 
     def add_file(self, name: str) -> None:
-        """Note a file that is about to be written."""
+        """Record a file that will be written."""
         self._execute("insert into etl.release_file values (%(pipeline)s, %(name)s) on conflict do nothing", name)
 
     def land(self, name: str) -> None:
-        """Note that a file is where it belongs."""
+        """Record that a file has landed."""
         self._execute(
             "update etl.release_file set landed = true where pipeline = %(pipeline)s and name = %(name)s", name
         )
 
     def pending(self) -> list[str]:
-        """Files that were promised and perhaps not written."""
+        """Recorded files that may not be written yet."""
         rows = self._all("select name from etl.release_file where pipeline = %(pipeline)s and not landed")
         return sorted(row["name"] for row in rows)
 
     def rows_in(self, file: str) -> list[RowId]:
-        """The lines that a file brings back."""
+        """The released lines in a file."""
         rows = self._all(
             "select batch, number from etl.quarantine_verdict where pipeline = %(pipeline)s and file = %(file)s "
             "order by batch, number",
@@ -140,7 +140,7 @@ class Verdicts:
         return [RowId(**row) for row in rows]
 
     def was_read(self, file: str) -> bool:
-        """Whether a batch has read a file, wherever it is by now."""
+        """Whether a batch has read a file."""
         query = "select from etl.input_slice where pipeline = %(ledger)s and name = %(name)s limit 1"
         return bool(self._all(query, {"ledger": self._ledger.pipeline, "name": f"{self._folder}{file}".encode()}))
 

@@ -1,7 +1,7 @@
-"""What Airflow runs: a DAG per declared pipeline, the DAGs that keep house, and the trigger that sees events arrive.
+"""The Airflow integration: a DAG per declared pipeline, maintenance DAGs, and the triggers for arriving events.
 
-dags/       DAGs as functions of what is declared      tasks/      what their tasks do
-triggers/   events have landed: a run starts           page/       the Frontstage page behind Airflow's login
-plugin      what is added to an Airflow: that page     all_dags    every DAG of ours for somebody else's Airflow
-freshness   a run that is not done in time is told     notify      who is told
+dags/       DAGs as functions of the declarations      tasks/      the work of their tasks
+triggers/   start runs when events have landed         page/       the Frontstage page behind Airflow's login
+plugin      the Airflow plugin that adds the page      all_dags    all of our DAGs for an existing Airflow
+freshness   alerts for runs that are not done in time  notify      the notifiers of alerts and digests
 """

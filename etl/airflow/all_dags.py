@@ -1,4 +1,4 @@
-"""Every DAG of ours for somebody else's Airflow: a file of two lines in its folder of DAGs is enough.
+"""All of our DAGs for an existing Airflow: a file of two lines in its DAGs folder is enough.
 
     from etl.airflow.all_dags import all_dags  # airflow: dag
     globals().update(all_dags())
@@ -20,7 +20,7 @@ from etl.settings import PROJECT
 
 
 def all_dags() -> dict[str, DAG]:
-    """By id, the DAG of every pipeline that is declared, and those that look after all of them."""
+    """The DAGs of all declared pipelines and the maintenance DAGs, by id."""
     found: dict[str, DAG] = {}
     for path in sorted(folder().glob("*.py")):
         found |= {dag.dag_id: dag for dag in vars(_loaded(path)).values() if isinstance(dag, DAG)}
@@ -28,7 +28,7 @@ def all_dags() -> dict[str, DAG]:
 
 
 def folder() -> Path:
-    """Where the DAG files are."""
+    """The folder of the DAG files."""
     for place in (PROJECT / "dags", Path(sysconfig.get_path("data")) / "share" / "frontstage" / "dags"):
         if (place / "pipelines.py").is_file():
             return place
@@ -36,7 +36,7 @@ def folder() -> Path:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """A DAG file as a module under a name that nobody else has."""
+    """Load a DAG file as a module under a unique name."""
     spec = importlib.util.spec_from_file_location(f"frontstage_dags_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise MissingPart(f"{path} cannot be loaded", "install the wheel again")

@@ -1,9 +1,9 @@
-"""A run that is not done within the declared freshness is told: by a log line, and by a notifier (ADR 100).
+"""Alerts for runs that are not done within the declared freshness: a log line, and a notifier (ADR 100).
 
     run queued ── freshness ──▶ still not done? ──▶ triggerer: too_late ──┬─ one structured line in its log
        (events have landed)      (the scheduler asks)                     └─ FRONTSTAGE_ALERT_NOTIFIER, if it is set
 
-Airflow's deadline counts from the moment that a run is queued. With the schedule `on_arrival` that is when events have
+Airflow's deadline starts when a run is queued. With the schedule `on_arrival` that is when events have
 landed. A run that fails is never done in time. Where no run is queued at all, `frontstage doctor` says why.
 """
 
@@ -26,7 +26,7 @@ log = structlog.get_logger("freshness")
 
 
 def freshness_alert(pipeline: Pipeline) -> DeadlineAlert | None:
-    """What Airflow watches for; None unless the pipeline's file declares a freshness."""
+    """The deadline that Airflow monitors; None unless the pipeline's file declares a freshness."""
     if pipeline.freshness is None:
         return None
     told = {"pipeline": pipeline.name, "freshness_s": pipeline.freshness.total_seconds()}
@@ -50,7 +50,7 @@ async def too_late(pipeline: str, freshness_s: float, context: dict[str, Any]) -
 
 
 def _why(pipeline: str) -> str:
-    """What `frontstage doctor` says of the pipeline now: events may have been loaded meanwhile."""
+    """The current diagnosis of `frontstage doctor`: events may have been loaded meanwhile."""
     from etl import settings
     from etl.adapters import ledger
     from etl.contract.load import load_all

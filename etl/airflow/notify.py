@@ -1,4 +1,4 @@
-"""Who is told: notifiers of Airflow's, by their path and arguments from the settings. None unless somebody sets one."""
+"""Airflow notifiers, by path and arguments from the settings; none by default."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from etl.errors import SettingsError
 
 
 def digest_notifiers() -> list[Any]:
-    """The notifiers that are told of a new digest; the DAG processor shows a mistake as an import error."""
+    """The notifiers for a new digest; the DAG processor shows a configuration error as an import error."""
     own = settings.load()
     return _notifiers("digest", own.digest_notifier, own.digest_notifier_arguments)
 
 
 def alert_notifiers() -> list[Any]:
-    """The notifiers that are told when a pipeline is not fresh."""
+    """The notifiers for a pipeline that is not fresh."""
     own = settings.load()
     return _notifiers("alert", own.alert_notifier, own.alert_notifier_arguments)
 
 
 async def notify(notifier: Any, context: dict[str, Any]) -> None:
-    """Tell one notifier from a coroutine; one that only works synchronously gets a thread."""
+    """Call one notifier from a coroutine; a synchronous one runs in a thread."""
     from airflow.sdk import BaseNotifier
 
-    if type(notifier).async_notify is BaseNotifier.async_notify:  # not its own: Airflow's, which only refuses
+    if type(notifier).async_notify is BaseNotifier.async_notify:  # the base class's, which only raises
         await asyncio.to_thread(notifier, context)
         return
     notifier.context = context

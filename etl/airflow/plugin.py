@@ -1,7 +1,7 @@
-"""What Frontstage adds to an Airflow: its page, in the navigation and behind Airflow's own login.
+"""The Airflow plugin: adds the Frontstage page to the navigation, behind Airflow's own login.
 
-Airflow loads plugins in every process, tasks included, so nothing of the page is imported here: it is made with the
-first request. The wheel announces the plugin (entry point `airflow.plugins`), a checkout does so as well.
+Airflow loads plugins in every process, tasks included, so the page is not imported here, but created at the first
+request. The wheel registers the plugin (entry point `airflow.plugins`), and so does a checkout.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Page:
-    """The page, made when somebody first asks for it."""
+    """The page, created lazily at the first request."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)

@@ -1,4 +1,4 @@
-"""`frontstage run`, `status`, `audit` and `maintain`: micro-batches and what became of them."""
+"""`frontstage run`, `status`, `audit` and `maintain`: micro-batches and their state."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(
                 run_step("publish", name, run_id, batch=result["batch"], progress=console.say)
             finally:
                 result = run_step("report", name, run_id, batch=result["batch"], progress=console.say)
-                if as_json:  # also of a batch that is held
+                if as_json:  # also for a held batch
                     print_json(result)
         elif as_json:
             print_json(result)
@@ -86,7 +86,7 @@ def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, he
 
 
 def _standing(one: PipelineNow) -> Iterator[str]:
-    """How a pipeline stands, as the page says it: one line, and a few more once it has run."""
+    """A pipeline's status in the page's words: one line, and a few more once it has run."""
     from etl.report.figures import duration, percent, span
 
     yield f"{one.name}: {one.standing[1]}"
@@ -189,14 +189,14 @@ def maintain(
 
 
 def declared(own: Settings) -> tuple[Pipeline, ...]:
-    """The pipelines whose files have no mistake."""
+    """The pipelines whose files are valid."""
     from etl.contract.load import load_all
 
     return load_all(own.pipelines, own.var).pipelines
 
 
 def chosen(own: Settings, name: str | None) -> str:
-    """The pipeline that is meant: the named one, or the only one that has run or is declared."""
+    """The named pipeline, or the only one that has run or is declared."""
     from etl.pipeline.prepare import Preparer
 
     if name is not None:

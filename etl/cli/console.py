@@ -19,7 +19,7 @@ WIDTH = 80
 
 
 class Console:
-    """Progress for people: `say` prints what happened, `doing` shows what happens now."""
+    """Progress for people: `say` prints a finished event, `doing` shows the current activity."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         self._console = rich.console.Console(stderr=stderr, highlight=False, soft_wrap=True)
@@ -40,7 +40,7 @@ class Console:
             self._status = None
 
     def say(self, sentence: str) -> None:
-        """One line that stays."""
+        """Print one permanent line."""
         clock = f"{time.monotonic() - self._began:6.1f}s"
         if self._console.is_terminal:
             self._console.print(f"[dim]{clock}[/dim]  ", end="")
@@ -49,14 +49,14 @@ class Console:
             print(f"{clock}  {sentence}", flush=True, file=self._console.file)
 
     def doing(self, what: str) -> None:
-        """What is going on; on a terminal it is replaced by the next, elsewhere it is a line like any other."""
+        """Show the current activity; on a terminal the next one replaces it, elsewhere it is an ordinary line."""
         if self._status is not None:
             self._status.update(what)
         else:
             self.say(f"{what} …")
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table; figures are set to the right. Where it is too wide, lines are broken and nothing is cut off."""
+        """Print a table; figures are right-aligned. If it is too wide, cells wrap and nothing is truncated."""
         table = Table(title=title, title_justify="left")
         for number, column in enumerate(columns):
             name = number == 0
@@ -67,7 +67,7 @@ class Console:
 
 
 def printable(text: str) -> str:
-    """Text from outside as a terminal may show it: nothing in it moves the cursor, hides or reorders what follows."""
+    """Sanitize external text for a terminal: no control characters that move the cursor, hide or reorder text."""
     spaced = text.replace("\N{NO-BREAK SPACE}", " ")  # figures have them
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in spaced)
 

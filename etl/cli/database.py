@@ -1,4 +1,4 @@
-"""The database that a command works on: one that runs already, or the embedded server for the command's duration."""
+"""The database of a command: a running one, or the embedded server for the command's duration."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _declared(names: list[str] | None) -> tuple[Master, ...]:
 
 
 class _Progress:
-    """Rows so far: often on a terminal, where the line is replaced; seldom elsewhere, where lines pile up."""
+    """Progress in rows: updated often on a terminal, where the line is replaced; rarely elsewhere."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console, self._name = console, name

@@ -11,5 +11,5 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 
 def print_json(value: Any) -> None:
-    """The one thing on standard output of a command that was asked for JSON."""
+    """Print JSON, the only output on standard output with `--json`."""
     typer.echo(json.dumps(value, indent=2))

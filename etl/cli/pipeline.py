@@ -155,7 +155,7 @@ def _match(text: str) -> tuple[str, str, str]:
 
 
 def _tables(own: Settings, given: list[str]) -> Iterator[Table]:
-    """The tables that were asked for, as their stores describe them."""
+    """The given tables, with their schemas from their stores."""
     from etl.adapters import postgres
     from etl.cli.database import migrated_database
     from etl.contract.drafting.draft import Table

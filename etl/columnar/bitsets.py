@@ -1,11 +1,11 @@
-"""Sets of queries as bits: one row of 64-bit words per tuple, bit q of the row says that query q wants the tuple.
+"""Sets of queries as bits: one row of 64-bit words per tuple; bit q of the row is set if query q selects the tuple.
 
     words     uint64 [tuples, ceil(bits / 64)], row after row
     mask      a Python integer: which queries, in a larger numbering, the bits stand for, lowest first
     position  the number of a bit within its row
 
 Two matrices with the same mask are compared by AND. `extract` rewrites a matrix for a smaller mask, so that a join
-works on the queries that both of its sides know, however many exist. Bits beyond the mask's population are always zero.
+works on the queries of both sides only, however many exist. Bits beyond the mask's population are always zero.
 """
 
 from __future__ import annotations

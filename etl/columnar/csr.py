@@ -104,7 +104,7 @@ def codes_of(index: Csr, rows: int) -> I32:
 
 
 def retain(index: Csr, keep: Bools) -> Csr:
-    """The index of those rows for which `keep[row]`; keys that lose all their rows go."""
+    """The index restricted to rows with `keep[row]`, without keys that lose all their rows."""
     offsets, members = _retain(index.offsets, index.members, keep)
     return _without_empty(index, offsets, members)
 

@@ -6,7 +6,7 @@ from etl.errors import TerminalError
 
 
 class KeyTypeMismatch(TerminalError):
-    """Stream and master do not speak of the same kind of key."""
+    """The key types of stream and master cannot be compared."""
 
     def __init__(self, given: str, expected: str, of: str = "") -> None:
         super().__init__(given, expected, of)
@@ -18,7 +18,7 @@ class KeyTypeMismatch(TerminalError):
 
 
 class KeyTypeUnsupported(TerminalError):
-    """No join is made on keys of this type."""
+    """Keys of this type cannot be joined."""
 
     def __init__(self, given: str) -> None:
         super().__init__(given)
@@ -31,7 +31,7 @@ class KeyTypeUnsupported(TerminalError):
 
 
 class FingerprintCollision(TerminalError):
-    """Two different long keys share one 128-bit fingerprint. Nothing wrong was returned."""
+    """Two different long keys share one 128-bit fingerprint; detected before any result was returned."""
 
     def __init__(self, keys: int) -> None:
         super().__init__(keys)

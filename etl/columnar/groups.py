@@ -2,7 +2,7 @@
 
     key ──hash index──► group ──► head: its oldest run, tail: its newest
 
-Group numbers are handed out and taken back; there are never more of them than pending tuples.
+Group numbers are allocated and reused; there are never more of them than pending tuples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from etl.columnar.keys import I64, U64, Keys
 
 
 class KeyGroups:
-    """Groups by key. What the ends of a chain mean is the owner's business."""
+    """Groups by key. The owner defines the meaning of a chain's ends."""
 
     def __init__(self, capacity: int) -> None:
         self.head = np.full(capacity, -1, np.int32)
@@ -61,7 +61,7 @@ class KeyGroups:
         return groups
 
     def drop(self, groups: I64) -> None:
-        """Takes distinct groups back."""
+        """Frees distinct groups."""
         if len(groups):
             assert self._index is not None, "groups live in the index"
             self._index.remove(self.lanes(groups))

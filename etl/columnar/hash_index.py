@@ -84,7 +84,7 @@ class HashIndex:
         self.size += len(keys)
 
     def _claim(self, keys: Keys, values: npt.NDArray[Any], bidders: I64, spots: I64) -> npt.NDArray[np.bool_]:
-        """Of several keys that bid for one free slot the last gets it. Tells who won."""
+        """Resolve several keys that claim the same free slot: the last one wins. Returns the winners."""
         before = self._value[spots]
         bid = np.arange(-3, -3 - len(bidders), -1, dtype=np.int32)
         self._value[spots] = bid
@@ -98,7 +98,7 @@ class HashIndex:
         return np.asarray(won, bool)
 
     def remove(self, keys: Keys) -> None:
-        """Takes out keys; those not in the table are passed over."""
+        """Removes keys; those not in the table are ignored."""
         slot, value = self._seek(keys)
         slot = slot[value >= 0]
         self._value[slot] = REMOVED
@@ -140,7 +140,7 @@ class HashIndex:
         return np.asarray(same, bool)
 
     def _rebuild(self, capacity: int) -> None:
-        """Sweeps out removed slots; grows only when the living need it."""
+        """Rebuild without removed slots; grows only when the live keys need it."""
         live = np.flatnonzero(self._value >= 0)
         lo, values = self._lo[live], self._value[live].copy()
         hi = None if self._hi is None else self._hi[live]

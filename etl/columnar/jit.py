@@ -4,8 +4,8 @@ Kernels are loops over arrays that others own. They allocate nothing (`allocatin
 every index is guarded by the kernel itself. The cache lies beside the module, so that only the first process after a
 change compiles.
 
-numba's cache notices when a kernel's own file changes, but not when a kernel that it calls changes in another file. So
-the name under which a kernel is cached carries a fingerprint of all files whose kernels are in its module's reach.
+numba's cache detects a change of a kernel's own file, but not of a kernel that it calls in another file. So the cache
+key of a kernel includes a fingerprint of all files whose kernels its module uses.
 """
 
 from __future__ import annotations

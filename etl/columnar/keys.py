@@ -4,7 +4,7 @@
     (int64, int64) key     lo, hi = both values                    exact
     strings, other structs lo, hi = a 128-bit fingerprint          checked again against the key itself by the caller
 
-Why two lanes: with 64 bits, ten million master rows against a million pending tuples would meet by chance once in two
+Why two lanes: with 64 bits, ten million master rows and a million pending tuples would collide by chance once in two
 million batches; with 128 bits, never in the life of the machine. `Keys.exact` keeps the Arrow keys where the lanes
 cannot be turned back into them (the ports are asked with real keys).
 """
@@ -46,7 +46,7 @@ class Keys:
         return Keys(self.lo[rows], None if self.hi is None else self.hi[rows], exact, self.type)
 
     def arrow(self) -> pa.Array:
-        """The keys as the ports want them."""
+        """The keys as Arrow, for the ports."""
         if self.exact is not None:
             return self.exact
         return pa.array(self.lo.view(np.int64), pa.int64()).cast(self.type)
@@ -95,7 +95,7 @@ def kind(key_type: pa.DataType) -> str:
     """The kind of a key type, whatever its width: keys of one kind can be compared."""
     if pa.types.is_struct(key_type):
         return "struct(" + ", ".join(kind(part.type) for part in key_type) + ")"
-    if pa.types.is_integer(key_type) and not pa.types.is_uint64(key_type):  # beyond 2^63 the lanes would lie
+    if pa.types.is_integer(key_type) and not pa.types.is_uint64(key_type):  # values beyond 2^63 would compare wrongly
         return "integer"
     if _is_text(key_type):
         return "string"
@@ -223,7 +223,7 @@ def _codes(values: U64) -> I64:
 def match_rows(table_keys: Keys, wanted: Keys) -> I64:
     """For each wanted key the row of `table_keys` that holds it, or -1. For one-off probes without an index."""
     if table_keys.hi is None:
-        if np.array_equal(table_keys.lo, wanted.lo):  # as a sorted master answers sorted keys that it all has
+        if np.array_equal(table_keys.lo, wanted.lo):  # as when a sorted master has all of the sorted keys
             return np.arange(len(wanted))
         found = pc.index_in(pa.array(wanted.lo), value_set=pa.array(table_keys.lo))
         return np.asarray(found.fill_null(-1)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Lists of labels per row, made of one mask per label: why a row is refused, which rules it breaks.
+"""Lists of labels per row, from one mask per label: reasons for refusing a row, rules it breaks.
 
 ("a", 0 1 1), ("b", 0 0 1)  ──▶  [], [a], [a, b]
 """

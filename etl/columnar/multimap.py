@@ -2,9 +2,9 @@
 
     key ──hash──► its upper bits give the bucket ──directory──► rows [offsets[b], offsets[b + 1])
 
-Built by a counting sort: two passes over the keys, no comparisons. Probes that come in the order of their hash walk
-through directory and rows from front to back, so a probe costs about the same however large the map is: there is hardly
-a cache miss to wait for. As many buckets as rows: five bytes of directory per row.
+Built by a counting sort: two passes over the keys, no comparisons. Probes in the order of their hash read directory and
+rows sequentially, almost without cache misses, so the cost of a probe hardly depends on the size of the map. There are
+as many buckets as rows: five bytes of directory per row.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def counting_sort(hashed: U64, buckets: int) -> tuple[I32, I32]:
 def bucket_tags(hashed: U64, buckets: int) -> U8:
     """A byte per bucket: the bit of each key that is in it, an eighth of the bucket's range each.
 
-    A probe looks here first. Most keys that a map does not hold are turned away by one byte, and bytes of neighbouring
+    Checked first by a probe. Most absent keys are rejected by one byte, and bytes of neighbouring
     buckets share a cache line.
     """
     tags = np.zeros(buckets + 1, np.uint8)
@@ -82,6 +82,6 @@ def bucket_tags(hashed: U64, buckets: int) -> U8:
 
 
 def local_order(hashed: U64) -> I32:
-    """An order of probes in which neighbours look at neighbouring buckets."""
+    """An order of probes in which neighbours access neighbouring buckets."""
     order, _ = counting_sort(hashed, _LOCAL)
     return np.asarray(order)

@@ -3,7 +3,7 @@
     key ──► one cell in each of three rows; the smallest of the three is the estimate, never below the true count
             (until counts are halved, which makes old popularity fade)
 
-Counters are one byte and stop at 255: who reached that is frequent enough.
+Counters are one byte and saturate at 255: any such key is frequent enough.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CountMinSketch:
         return self._cells.nbytes
 
     def estimate(self, keys: Keys) -> I64:
-        """How often each key was counted, at least."""
+        """The estimated count of each key."""
         where = self._where(keys)
         cells = np.stack([row[at] for row, at in zip(self._cells, where, strict=True)])
         return np.asarray(cells.min(axis=0), np.int64)

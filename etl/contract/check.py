@@ -1,4 +1,4 @@
-"""What must hold between the parts of a pipeline, checked when its file is read. Each check yields its mistakes.
+"""Checks across the parts of a pipeline, when its file is read. Each check yields its mistakes.
 
 Types of master columns are not known yet: what depends on them is checked by `resolve.check_against`.
 """
@@ -20,7 +20,7 @@ from etl.contract.words.values import is_moment
 
 
 def mistakes(pipeline: Pipeline, rule_paths: list[TomlPath]) -> Iterator[Mistake]:
-    """Everything that is wrong with a pipeline whose values are right one by one."""
+    """All mistakes of a pipeline whose single values are valid."""
     yield from names.plain(("name",), "a pipeline", pipeline.name, names.RESERVED_PIPELINES)
     yield from _stream(pipeline)
     for master in pipeline.masters:

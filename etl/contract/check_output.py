@@ -1,4 +1,4 @@
-"""What must hold of what a pipeline writes: measures, the fact's columns, the mart, expectations, sensitive columns."""
+"""Checks of a pipeline's outputs: measures, the fact's columns, the mart, expectations, sensitive columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from etl.contract.words.expressions import Names
 
 
 def mistakes(pipeline: Pipeline, row: Names) -> Iterator[Mistake]:
-    """Everything that is wrong with the tables a pipeline declares, as far as the types of its `row` are known."""
+    """All mistakes of the tables a pipeline declares, as far as the types of its `row` are known."""
     known = yield from _measures(pipeline, row)
     yield from _fact_columns(pipeline)
     for table in pipeline.mart:
@@ -45,7 +45,7 @@ def _measures(pipeline: Pipeline, row: Names) -> Generator[Mistake, None, Names]
 
 
 def row_names(pipeline: Pipeline) -> Names:
-    """What measures may refer to: fields, and columns of masters."""
+    """The names that measures may use: fields, and columns of masters."""
     untyped = {f"{master.name}.{column}" for master in pipeline.masters for column in master.columns}
     undeclared = {master.name for master in pipeline.masters if not master.columns}
     return Names(pipeline.stream.schema, frozenset(untyped), frozenset(undeclared))
@@ -74,7 +74,7 @@ def _fact_columns(pipeline: Pipeline) -> Iterator[Mistake]:
 
 
 def _declaration(pipeline: Pipeline, column: str) -> TomlPath:
-    """Where a column of the fact comes from."""
+    """The declaration of a column of the fact."""
     if column in pipeline.measures:
         return ("fact", "measures", column)
     for master in pipeline.masters:
@@ -108,7 +108,7 @@ def _mart(table: MartTable, pipeline: Pipeline, known: Names) -> Iterator[Mistak
 
 
 def _correctable(path: TomlPath, table: MartTable) -> Iterator[Mistake]:
-    """What an aggregate needs so that a row can be taken out of it again."""
+    """The requirements on an aggregate from which rows can be subtracted."""
     values = {name: sql.lower().replace(" ", "") for name, sql in table.values.items()}
     why = 'with after_grace = "unknown" rows are corrected'
     for name, sql in values.items():

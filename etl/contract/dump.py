@@ -1,6 +1,6 @@
-"""A pipeline as canonical JSON: the same declaration always gives the same text, so that two of them can be compared.
+"""A pipeline as canonical JSON: equal declarations give equal text, for comparison.
 
-Where events land, who brings them and where the file is are left out: they are about a machine, not about the tables.
+Landing folders, brokers and the file's path are left out: they depend on the machine and do not affect the tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be wrong with a pipeline file, always as one sentence with the file and the line."""
+"""Errors in pipeline files, each one sentence with file and line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TomlPath = tuple[str | int, ...]
 
 
 class PipelineFileError(TerminalError):
-    """A pipeline file declares something that cannot be."""
+    """A mistake in a pipeline file."""
 
     exit_code = 78  # EX_CONFIG
 
@@ -27,14 +27,14 @@ class PipelineFileError(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong and where in the document; the loader adds file and line."""
+    """A mistake and its path in the document; the loader adds file and line."""
 
     path: TomlPath
     sentence: str
 
 
 class Refusal(Exception):
-    """Carries a mistake from where it is found to the loader, which collects all of them."""
+    """Raised with a mistake; the loader collects all of them."""
 
     def __init__(self, path: TomlPath, sentence: str) -> None:
         super().__init__(sentence)
@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 
 def unknown(what: str, given: str, allowed: Iterable[str], plural: str) -> str:
-    """The sentence about a name that does not exist, with the closest one that does."""
+    """The message about an unknown name, with the closest known one."""
     names = list(allowed)
     near = get_close_matches(given, names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""

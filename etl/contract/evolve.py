@@ -1,8 +1,8 @@
-"""Which later version of a declaration can be applied to tables that exist (ADR 22).
+"""Which changes of a declaration can be applied to existing tables (ADR 22).
 
-applied by itself   a nullable field, a measure, a mart table, a column of a mart table with rows; a rule, an
+applied             a nullable field, a measure, a mart table, a column of a mart table with rows; a rule, an
                     expectation, and settings that no table depends on (schedule, deadline, grace, …)
-refused             everything else: what tables hold would mean something else from one batch to the next
+refused             everything else: the meaning of existing rows would change from one batch to the next
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REMEDY = "undo it, or declare it as a pipeline of another name"
 
 
 class ChangeRefused(TerminalError):
-    """A declaration cannot be applied to the tables that exist."""
+    """A declaration cannot be applied to the existing tables."""
 
     exit_code = 78
 
@@ -48,7 +48,7 @@ class ChangeRefused(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that a new declaration adds (`what`), in `table` for a column of the mart."""
+    """An addition by a new declaration (`what`), in `table` for a column of the mart."""
 
     kind: Kind
     what: str
@@ -56,13 +56,13 @@ class Change:
 
 
 def compatible(old: Pipeline | dict[str, Any] | str, new: Pipeline) -> list[Change]:
-    """What is to be applied, in order. `old` may be what `as_dict` or `as_json` gave. Raises `ChangeRefused`."""
+    """The changes to apply, in order. `old` may be a result of `as_dict` or `as_json`. Raises `ChangeRefused`."""
     before, after = _declaration(old), _declaration(as_json(new))
     return [*_changes(new.name, before, after)]
 
 
 def _declaration(given: Pipeline | dict[str, Any] | str) -> dict[str, Any]:
-    """As JSON has it, whatever it came as."""
+    """Normalize a declaration to its JSON form."""
     if isinstance(given, Pipeline):
         given = as_dict(given)
     declaration: dict[str, Any] = json.loads(given if isinstance(given, str) else json.dumps(given))
@@ -108,7 +108,7 @@ def _stream(name: str, before: dict[str, Any], after: dict[str, Any]) -> Iterato
 
 
 def _same_tombstones(name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-    """An audit counts messages again as they are declared now."""
+    """Refuse a change of tombstones: an audit recounts messages by the current declaration."""
     if before and after and before["name"] == after["name"] and before["tombstones"] != after["tombstones"]:
         was, would = _shown(before["tombstones"]), _shown(after["tombstones"])
         raise ChangeRefused(name, f"tombstones of topic {after['name']!r} was {was} and would be {would}")
@@ -119,7 +119,7 @@ def _nullable(field: dict[str, Any]) -> bool:
 
 
 def _rules(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
-    """Rules decide about events to come; no table depends on them."""
+    """Rules apply to future events only; no table depends on them."""
     old, new = _by_name(before["rules"]), _by_name(after["rules"])
     yield from (Change("rule", rule) for rule in new if old.get(rule) != new[rule])
     yield from (Change("setting", f"rule {rule}") for rule in old if rule not in new)

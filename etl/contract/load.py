@@ -4,7 +4,7 @@
                   │           │                 │                   │
                   └───────────┴── mistakes ─────┴───────────────────┴──▶ PipelineFileError: file, line, one sentence
 
-One broken file leaves the others alone. Importing this module is quick, for a scheduler does it every few seconds.
+A broken file does not affect the others. Importing this module is fast, as a scheduler does it every few seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = re.compile(r"""^name\s*=\s*["']([^"']*)["']""", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a folder declares, and what in it cannot be used."""
+    """The pipelines of a folder, and the mistakes in its other files."""
 
     pipelines: tuple[Pipeline, ...]
     errors: tuple[PipelineFileError, ...]
@@ -45,7 +45,7 @@ def load(path: Path, home: Path) -> Pipeline:
 
 
 def load_all(folder: Path, home: Path) -> Loaded:
-    """The pipelines of a folder, by name of file. What two files claim belongs to the first of them."""
+    """The pipelines of a folder, by file name. A conflict between two files is a mistake of the second."""
     pipelines: list[Pipeline] = []
     errors: list[PipelineFileError] = []
     for path in sorted(folder.glob("*.toml")):
@@ -75,7 +75,7 @@ def _name_in(path: Path) -> str | None:
 
 
 def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:
-    """The pipeline of a file, or all its mistakes: causes before what follows from them."""
+    """The pipeline of a file, or all its mistakes: causes before consequences."""
     try:
         text = text_of(path)
         pipeline, mistakes = _examined(text, path, home)
@@ -87,19 +87,19 @@ def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFile
 
 @lru_cache(maxsize=256)
 def _examined(text: str, path: Path, home: Path) -> tuple[Pipeline | None, tuple[Mistake, ...]]:
-    """What a text declares. Every step of a batch asks; its SQL is parsed again when the text has changed."""
+    """Parse a file's text. Cached, as every step of a batch needs it; parsed again only when the text has changed."""
     pipeline, mistakes = _pipeline(values_of(text, path), path, home)
     return pipeline, tuple(mistakes)
 
 
 def read(path: Path) -> tuple[str, dict[str, object]]:
-    """The text of a file and the values in it. Raises `PipelineFileError` when there are none."""
+    """The text of a file and its values. Raises `PipelineFileError`."""
     text = text_of(path)
     return text, values_of(text, path)
 
 
 def text_of(path: Path) -> str:
-    """The text of a file. Raises `PipelineFileError` when it is none."""
+    """The text of a file. Raises `PipelineFileError` when it is unreadable or not text."""
     try:
         if path.stat().st_size > _LARGEST:
             raise PipelineFileError(path.name, 1, f"the file has more than {_LARGEST:,} bytes")
@@ -133,7 +133,7 @@ def _pipeline(declared: dict[str, object], path: Path, home: Path) -> tuple[Pipe
 
 
 def conflicts(pipeline: Pipeline, others: Sequence[Pipeline]) -> tuple[PipelineFileError, ...]:
-    """What a pipeline claims that another one has already: its name, mart tables, landing folder."""
+    """Conflicts of a pipeline with others: name, mart tables, landing folder."""
     if not others:
         return ()
     assert pipeline.file is not None, "pipelines that are read from files are compared"

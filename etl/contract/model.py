@@ -1,4 +1,4 @@
-"""One pipeline as data: everything that its file declares, checked and frozen.
+"""One pipeline as checked, frozen values: everything that its file declares.
 
     Pipeline ─┬─ Stream      source, format, fields, key, event time     → what ingest parses
               ├─ rules       ranges, sets, patterns, SQL over the row    → why a row is refused
@@ -7,7 +7,7 @@
               ├─ mart        tables in Postgres: rows and aggregates
               └─ expectations, sensitive columns                         → the audit and its pages
 
-Values only: nothing here reads a file, knows an example's names or imports upward.
+Values only: nothing here reads files, refers to an example, or imports from outer layers.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Topic:
     """A Kafka topic whose messages are events, one each."""
 
     name: str
-    servers: str | None = None  # host:port, more of them after commas; None: as the settings say
+    servers: str | None = None  # host:port, comma-separated; None: from the settings
     start: Start = "earliest"
     tombstones: Tombstones = "quarantine"
     on_loss: OffsetLoss = "stop"
@@ -141,7 +141,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What an event is."""
+    """The events of a stream: source, fields, key."""
 
     source: Source
     fields: tuple[Field, ...]
@@ -153,12 +153,12 @@ class Stream:
 
     @property
     def schema(self) -> pa.Schema:
-        """The typed columns of a line, in declared order; all nullable, for lines that are refused lack values."""
+        """The typed columns of a line, in declared order; all nullable, as refused lines lack values."""
         return pa.schema([pa.field(one.name, one.type) for one in self.fields])
 
     @property
     def accepted_schema(self) -> pa.Schema:
-        """The same of accepted events: required fields are not null."""
+        """The same for accepted events: required fields are not null."""
         return pa.schema([pa.field(one.name, one.type, nullable=one.nullable) for one in self.fields])
 
 
@@ -189,7 +189,7 @@ class Master:
         return tuple(column for column, _ in self.on)
 
     def location(self, home: Path) -> str:
-        """Where the table is: `schema.table`, or the absolute path or URL of a Delta table."""
+        """The table's location: `schema.table`, or the absolute path or URL of a Delta table."""
         return self.table if self.store == "postgres" or "://" in self.table else str(home / self.table)
 
 
@@ -229,7 +229,7 @@ class Pipeline:
     sensitive: frozenset[str] = frozenset()
     schedule: str = "on_arrival"
     deadline: timedelta = timedelta(seconds=30)
-    freshness: timedelta | None = None  # of a run, before somebody is alerted
+    freshness: timedelta | None = None  # of a run, before an alert
     shedding: Shedding = "consider"
     grace: timedelta = timedelta(days=7)
     schema_drift: Drift = "stop"

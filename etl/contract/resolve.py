@@ -1,9 +1,9 @@
-"""A pipeline together with the schemas of its masters: every type is known, so everything is checked and typed.
+"""A pipeline with the schemas of its masters: all types are known, so everything can be checked.
 
     Pipeline + {master: Arrow schema} ──check_against──▶ ResolvedPipeline ──tables.py──▶ schemas of all tables
 
-    row       the stream's fields, then `master.column` for every master: what measures see
-    enriched  the same with the measures: what the mart sees
+    row       the stream's fields, then `master.column` for every master: the scope of measures
+    enriched  the same with the measures: the scope of the mart
 
 A column is nullable when its field is optional, when events may lack its master's row, or when the master says so.
 """
@@ -29,7 +29,7 @@ Schemas = Mapping[str, pa.Schema]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPipeline:
-    """A pipeline whose masters are known. Masters without `columns` have all of theirs listed."""
+    """A pipeline with resolved masters. For masters without `columns`, all columns are listed."""
 
     pipeline: Pipeline
     masters: Schemas  # key columns, then columns
@@ -46,7 +46,7 @@ class ResolvedPipeline:
 
 
 def check_against(pipeline: Pipeline, master_schemas: Schemas) -> ResolvedPipeline:
-    """The pipeline with types for everything. Raises `PipelineFileError` about the first thing that does not fit."""
+    """Resolve a pipeline against its masters' schemas. Raises `PipelineFileError` with the first mistake."""
     errors = mistakes_against(pipeline, master_schemas)
     if errors:
         raise errors[0]
@@ -58,7 +58,7 @@ def check_against(pipeline: Pipeline, master_schemas: Schemas) -> ResolvedPipeli
 
 
 def mistakes_against(pipeline: Pipeline, master_schemas: Schemas) -> list[PipelineFileError]:
-    """Everything that does not fit the masters, with the line in the pipeline's file."""
+    """All mistakes against the masters' schemas, with the line in the pipeline's file."""
     found = [one for master in pipeline.masters for one in _master(master, pipeline, master_schemas[master.name])]
     if not found:
         complete = _with_columns(pipeline, master_schemas)
@@ -67,7 +67,7 @@ def mistakes_against(pipeline: Pipeline, master_schemas: Schemas) -> list[Pipeli
 
 
 def located(pipeline: Pipeline, mistake: Mistake) -> PipelineFileError:
-    """The error about a pipeline's mistake; its first line when the file is not there any more."""
+    """The error for a pipeline's mistake; at line 1 when the file no longer exists."""
     if pipeline.file is None or not pipeline.file.is_file():
         return PipelineFileError(f"{pipeline.name}.toml", 1, mistake.sentence)
     lines = lines_of(pipeline.file.read_text("utf-8"))
@@ -103,7 +103,7 @@ def _projected(master: Master, schema: pa.Schema) -> pa.Schema:
 
 
 def _master(master: Master, pipeline: Pipeline, schema: pa.Schema) -> Iterator[Mistake]:
-    """What a master's declaration says that its table does not have."""
+    """Mistakes in a master's declaration against its table."""
     path: TomlPath = ("master", master.name)
     what = f"a column of {master.store}:{master.table}"
     for number, column in enumerate(master.columns or _others(master, schema)):

@@ -69,7 +69,7 @@ def quarantine_schema() -> pa.Schema:
 
 
 def backlog_schema(pipeline: Pipeline) -> pa.Schema:
-    """Events that wait for a master row or for their turn."""
+    """Events that wait for a master row, or were shed."""
     hashes = [_needed(name, pa.int64()) for name in ("payload_hash", "key_lo", "key_hi")]
     fields = [_needed("batch", pa.int64()), *pipeline.stream.schema, pa.field("extra", pa.string()), *hashes]
     return pa.schema([*fields, _REASONS, _RAW, *_ORIGIN, *_TIMES, _RELEASED_FROM])
@@ -90,7 +90,7 @@ def mart_schema(resolved: ResolvedPipeline, table: MartTable) -> pa.Schema:
 
 
 def primary_key(pipeline: Pipeline, table: MartTable) -> tuple[str, ...]:
-    """The columns that tell rows of a mart table apart: the event's key, or the groups (which may be NULL)."""
+    """The primary key of a mart table: the event's key, or the groups (which may be NULL)."""
     return tuple(table.group_by) if table.is_aggregate else pipeline.stream.key
 
 
@@ -102,7 +102,7 @@ def _computed(expressions: Mapping[str, str], known: Names, schema: pa.Schema) -
 
 
 def _always_there(tree: exp.Expr, schema: pa.Schema) -> bool:
-    """Whether an expression has a value for every row; what is not known to have one may be NULL."""
+    """Whether an expression is never NULL, as far as that can be proven."""
     if isinstance(tree, exp.Literal):
         return True
     if isinstance(tree, exp.Coalesce):

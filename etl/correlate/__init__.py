@@ -1,10 +1,10 @@
-"""Streams that meet streams: correlations, answered micro-batch by micro-batch.
+"""Stream-stream joins: correlations, computed micro-batch by micro-batch.
 
     query/       SQL ──► sources with their selections, binary joins with their conditions, output
-    model        what moves: Tuples (references and thin columns), Pairs, Window; `rows` takes rows by reference
+    model        data types: Tuples (references and thin columns), Pairs, Window; `rows` reads rows by reference
     prepare      rows of a stream ──► Tuples: key lanes, band values
-    watermark    what is late, and when state may leave
-    index/       what stays: a chain of sub-indexes per unit: insert, probe, expire, bytes
+    watermark    late tuples, and expiry of state
+    index/       state: a chain of sub-indexes per unit: insert, probe, expire, bytes
     aggregate    GROUP BY in two phases; `distinct` for DISTINCT
     biclique/    any two streams on any condition, without replicas (BiStream)
     adhoc/       hundreds of ad-hoc joins that share scans, indexes and joins (AJoin)

@@ -4,7 +4,7 @@
     query
 
 Partial views are small (a row per group) and merging them is associative: units send one per batch, not a row per
-pair. A view is kept as it is, so an average is a sum and a count until it is read. Sums of integers and decimals are
+pair. An average is stored as sum and count until it is read. Sums of integers and decimals are
 exact; one that does not fit its type is NULL.
 """
 
@@ -28,7 +28,7 @@ _KNOWN = pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)
 
 
 def partial(grouping: Grouping, rows: pa.RecordBatch) -> pa.Table:
-    """The view of some joined rows."""
+    """The partial view of joined rows."""
     columns = _keys(grouping, rows)
     wanted = []
     for number, one in enumerate(grouping.aggregates):
@@ -40,7 +40,7 @@ def partial(grouping: Grouping, rows: pa.RecordBatch) -> pa.Table:
 
 
 def merge(grouping: Grouping, views: Sequence[pa.Table]) -> pa.Table:
-    """One view of what several views saw; at least one."""
+    """Merge one or more views."""
     names = [f"{number}_{part}" for number, one in enumerate(grouping.aggregates) for part in _PARTS[one.function]]
     wanted = [(name, _MERGE[name.partition("_")[2]], _KNOWN) for name in names]
     return _grouped(pa.concat_tables(views), grouping, wanted)
@@ -69,7 +69,7 @@ def _argument(one: Aggregation, part: str, rows: pa.RecordBatch) -> pa.Array:
 
 
 def _widened(values: pa.Array) -> pa.Array:
-    """Room for sums: 38 digits for what is exact, doubles for what is not."""
+    """Widen values for sums: exact types to 38 digits, others to double."""
     if pa.types.is_floating(values.type):
         return values.cast(pa.float64())
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0

@@ -1,8 +1,8 @@
-"""DISTINCT: which rows of a batch of results have not been seen before.
+"""DISTINCT: the rows of a batch of results that are new.
 
-A row is remembered as a 128-bit fingerprint, 16 bytes however wide it is, in the same runs that hold join state.
-Without a window nothing is ever forgotten, as DISTINCT over a stream that never ends demands. Rows are told apart the
-SQL way: NULL is NULL's like.
+A row is stored as a 128-bit fingerprint, 16 bytes for any width, in the same kind of runs as join state. Without a
+window nothing ever expires, as DISTINCT over an unbounded stream requires. Equality is SQL's for DISTINCT: NULL equals
+NULL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from etl.correlate.model import I64, Tuples, Window
 
 
 def fingerprints(batch: pa.RecordBatch) -> key_codec.Keys:
-    """A key per row, the same for rows that are not distinct."""
+    """A key per row, equal for rows that are not distinct."""
     parts: list[pa.Array] = []
     for column in batch.columns:
         column = key_codec.to_contiguous(column)
@@ -36,12 +36,12 @@ def _chain() -> ChainedIndex:
 
 @dataclass(slots=True)
 class Deduplicator:
-    """Remembers every row it has let pass."""
+    """Keeps the fingerprints of all emitted rows."""
 
     seen: ChainedIndex = field(default_factory=_chain)
 
     def first_seen(self, batch: pa.RecordBatch) -> I64:
-        """Positions of the rows to keep: the first of each kind that never came before."""
+        """Positions of the rows to keep: the first occurrence of each new row."""
         if not batch.num_rows:
             return np.zeros(0, np.int64)
         keys = fingerprints(batch)

@@ -1,4 +1,4 @@
-"""What a user may get wrong about a correlation. A mistake in its SQL is an `ExpressionRefused`, with its place."""
+"""Errors in the declaration of a correlation. An error in its SQL is an `ExpressionRefused`, with its position."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from etl.errors import TerminalError
 
 
 class WindowRefused(TerminalError):
-    """A window that holds nothing, or a lateness that is negative."""
+    """A window that is empty, or a lateness that is negative."""
 
     def __init__(self, what: str, given: str) -> None:
         super().__init__(what, given)
@@ -39,7 +39,7 @@ class ScalingRefused(TerminalError):
 
 
 class StateDamaged(TerminalError):
-    """A run of a unit's state is not what its description says."""
+    """A run of a unit's state does not match its description."""
 
     def __init__(self, run: str, reason: str) -> None:
         super().__init__(run, reason)

@@ -1,16 +1,16 @@
-"""What moves between the parts of a correlation.
+"""The data types exchanged between the parts of a correlation.
 
-    Tuples   what is routed: row references and the thin columns a unit needs, nothing else
-             refs   (n, k): one reference per stream that a tuple is made of; k > 1 for results of an earlier join
+    Tuples   routed data: row references and the thin columns a unit needs, nothing else
+             refs   (n, k): one reference per stream in a tuple; k > 1 for results of an earlier join
              times  event time in microseconds, of the earliest part
              places position in the global order (dispatcher, clock) of this batch; unique over both streams
              lo, hi lanes of the equality key                      empty without equalities
-             value  what a sorted sub-index is ordered by           empty without a band
+             value  the sort key of a sorted sub-index             empty without a band
              low, high  the range of the *other* stream's `value`  empty without a band
-    Pairs    what a join returns: the references of both sides
-    Window   which distances of event times may meet
+    Pairs    the result of a join: the references of both sides
+    Window   the allowed distances of event times
 
-Numbers in `value`, `low` and `high` are int64 whatever the SQL type: `order_preserving` maps floats.
+`value`, `low` and `high` are int64 for every SQL type: `order_preserving` maps floats.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def rows_of(refs: I64) -> I64:
 
 
 def places(dispatcher: int, count: int, clock: int = 0) -> I64:
-    """Places of tuples that one dispatcher sends in this order, its clock standing at `clock`."""
+    """Places of tuples that one dispatcher sends in this order, from its clock value `clock` on."""
     return (np.int64(dispatcher) << _CLOCK_BITS) | np.arange(clock, clock + count, dtype=np.int64)
 
 
 def shifted(numbers: I64, by: int | None, unbounded: np.int64) -> I64:
-    """Numbers moved by a constant, kept within int64; all `unbounded` without one."""
+    """Add a constant, saturating at int64; all `unbounded` if `by` is None."""
     if by is None:
         return np.full(len(numbers), unbounded)
     moved = numbers + np.int64(by)
@@ -72,7 +72,7 @@ def shifted(numbers: I64, by: int | None, unbounded: np.int64) -> I64:
 
 
 def order_preserving(numbers: npt.NDArray[np.float64]) -> I64:
-    """int64 that compare as the floats do; -0.0 is 0.0."""
+    """Map floats to int64 in the same order; -0.0 equals 0.0."""
     bits = (numbers + 0.0).view(np.int64)
     return np.asarray(bits ^ ((bits >> 63) & LAST))
 
@@ -90,7 +90,7 @@ class Window:
 
     @classmethod
     def within(cls, length_us: int) -> Window:
-        """A sliding window: both streams look back as far."""
+        """A sliding window, symmetric in both streams."""
         if length_us <= 0:
             raise WindowRefused("within", f"{length_us} microseconds")
         return cls(-length_us, length_us)
@@ -109,26 +109,26 @@ class Window:
         return None if self.lower_us is None or self.upper_us is None else self.upper_us - self.lower_us
 
     def stored_range(self, stored: Side, times: I64) -> tuple[I64, I64]:
-        """Between which times of the stored side each probe may meet."""
+        """The range of stored times that each probe may match."""
         low, high = self.lower_us, self.upper_us
         if stored == "left":
             low, high = (None if high is None else -high), (None if low is None else -low)
         return shifted(times, low, FIRST), shifted(times, high, LAST)
 
     def expired_before(self, stored: Side, watermark: np.int64) -> np.int64:
-        """Stored tuples earlier than this can meet no probe from the watermark on (theorem 1)."""
+        """Stored tuples earlier than this can match no probe from the watermark on (theorem 1)."""
         if watermark == FIRST:
             return FIRST
         return np.int64(self.stored_range(stored, np.array([watermark]))[0][0])
 
     def meets(self, other: Window) -> Window:
-        """Both windows at once."""
+        """The intersection of both windows."""
         lower = [one.lower_us for one in (self, other) if one.lower_us is not None]
         upper = [one.upper_us for one in (self, other) if one.upper_us is not None]
         return Window(max(lower, default=None), min(upper, default=None))
 
     def flipped(self) -> Window:
-        """The same window with left and right changed over."""
+        """The same window with left and right swapped."""
         lower, upper = self.lower_us, self.upper_us
         return Window(None if upper is None else -upper, None if lower is None else -lower)
 
@@ -159,7 +159,7 @@ class Tuples:
         return sum(int(getattr(self, part.name).nbytes) for part in fields(self))
 
     def take(self, rows: npt.NDArray[Any]) -> Tuples:
-        """Some of the tuples, by position or mask."""
+        """Select tuples by position or mask."""
         if len(self) == 0:
             return self
         columns = {part.name: getattr(self, part.name) for part in fields(self)}
@@ -167,13 +167,13 @@ class Tuples:
 
     @staticmethod
     def concat(parts: list[Tuples]) -> Tuples:
-        """Tuples of one stream put together; at least one part."""
+        """Concatenate tuples of one stream; at least one part."""
         filled = [part for part in parts if len(part)] or parts[:1]
         names = [part.name for part in fields(Tuples)]
         return Tuples(**{name: np.concatenate([getattr(part, name) for part in filled]) for name in names})
 
     def in_order(self) -> Tuples:
-        """Sorted by place: as every unit processes them."""
+        """Sorted by place, the order in which every unit processes them."""
         return self.take(np.argsort(self.places, kind="stable"))
 
     def placed(self, positions: I64) -> Tuples:
@@ -195,7 +195,7 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """What met, row by row: references of either side (n, k), the earliest event time, the place of the later one."""
+    """Joined pairs, by row: references of either side (n, k), the earliest event time, the place of the later tuple."""
 
     left: I64
     right: I64

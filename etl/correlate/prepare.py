@@ -1,7 +1,7 @@
-"""From rows to tuples: selection, lanes of the key, band values, before anything is routed.
+"""From rows to tuples, before routing: selection, lanes of the key, band values.
 
-A row whose key or band value is NULL (or NaN) can meet nothing: it is left out and counted. What a probe may meet is a
-range of the other side's value, computed here once: units only compare integers.
+A row whose key or band value is NULL (or NaN) can match nothing: it is left out and counted. The range of the other
+side's values that a probe may match is computed here once: units only compare integers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Prepared:
 
 
 def selected(selection: Expression | None, batch: pa.RecordBatch) -> I64:
-    """Positions of the rows that a stream's own condition lets pass; NULL does not."""
+    """Positions of the rows that satisfy a stream's selection; NULL does not."""
     if selection is None:
         return np.arange(batch.num_rows)
     return np.flatnonzero(np.asarray(selection.evaluate(batch).fill_null(False)))
@@ -78,7 +78,7 @@ def _converted(expression: Expression, wanted: pa.DataType, batch: pa.RecordBatc
 
 
 def _key_part(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask]:
-    """int64 or text without NULLs, and where the key was known."""
+    """int64 or text without NULLs, and the mask of known values."""
     valid = np.asarray(column.is_valid(), bool)
     if pa.types.is_decimal(kind):
         if kind.precision <= 18:

@@ -1,4 +1,4 @@
-"""Rows by reference: what the kernels need of a stream log.
+"""Rows by reference: the kernels' port to a stream log.
 
 `Rows` is the port: segments on disk implement it in the shell, `MemoryRows` in tests and simulations. Columns are
 asked for by their dotted name, `alias.column`; a reference matrix has one column per alias.
@@ -25,7 +25,7 @@ class Rows(Protocol):
 
 
 class Residual(Protocol):
-    """The part of a condition that only the rows can answer."""
+    """The part of a condition that is evaluated on rows."""
 
     def holds(self, left: I64, right: I64) -> npt.NDArray[np.bool_]: ...
 

@@ -1,6 +1,6 @@
-"""Compile the kernels of correlations ahead of time, or load what was compiled: `python -m etl.correlate.warm`.
+"""Compile the kernels of correlations ahead of time, or load them from the cache: `python -m etl.correlate.warm`.
 
-One tiny join of every kind of sub-index, against runs in memory and against runs as they are mapped from files.
+Runs a tiny join with every kind of sub-index, on runs in memory and on memory-mapped runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _tuples(start: int, lanes: int) -> Tuples:
 
 
 def _mapped(run: Run) -> Run:
-    """The run as a file gives it: its arrays cannot be written."""
+    """The run as mapped from a file: with read-only arrays."""
     return Run.from_batches("warm", *run.to_batches())
 
 

@@ -1,11 +1,10 @@
-"""Event time of one stream: how far it has come, what is late, and when the other stream's state may leave.
+"""The watermark of one stream: event-time progress, late tuples, and expiry of the other stream's state.
 
     watermark = largest event time seen - lateness        of this stream, as of the end of a batch
 
-A tuple below its own stream's watermark is late: it goes to the correlation's `late` table, not into the join. So
-every probe that will ever come from a stream is at or above that stream's watermark, which is what theorem 1 needs to
-drop what is stored of the *other* stream. A stream that falls silent keeps the other one's state: its next tuple may
-still meet it (ADR 31).
+A tuple below its own stream's watermark is late: it goes to the correlation's `late` table, not into the join. So every
+future probe of a stream is at or above that stream's watermark, as theorem 1 requires to expire state of the *other*
+stream. If a stream falls silent, the other one's state is kept: its next tuple may still match it (ADR 31).
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ class Watermark:
 
     @property
     def value(self) -> np.int64:
-        """FIRST before anything has come."""
+        """The watermark; FIRST before the first tuple."""
         return FIRST if self.largest == FIRST else np.int64(max(int(FIRST), self.largest - self.lateness_us))
 
     def advanced(self, times: I64) -> Watermark:
-        """As it stands after a batch with these event times."""
+        """The watermark after a batch with these event times."""
         return replace(self, largest=max(self.largest, int(times.max()))) if len(times) else self
 
     def split(self, tuples: Tuples) -> tuple[Tuples, Tuples]:
-        """What is on time, and what is late."""
+        """Split into on-time and late tuples."""
         late = tuples.times < self.value
         return (tuples.take(~late), tuples.take(late)) if late.any() else (tuples, tuples.take(np.zeros(0, np.int64)))
 
 
 def joined_watermark(window: Window, left: np.int64, right: np.int64) -> np.int64:
-    """Below this no later pair's earlier part can be: a new tuple meets what lies at most a window before it."""
+    """A lower bound of the earlier event time of future pairs: a new tuple joins at most a window back."""
     reaches = ((left, window.lower_us), (right, None if window.upper_us is None else -window.upper_us))
     bounds = [_moved(watermark, reach) for watermark, reach in reaches]
     return np.int64(min(bounds))

@@ -1,4 +1,4 @@
-"""The joins as micro-batches use them: keys in, one answer per key out.
+"""The entry point of micro-batches: keys in, one answer per key out.
 
 join = build("cinlj", lookup=source, budget_bytes=64 << 20)       kept from batch to batch
 join.front_stage.pin(master_version)                              another version empties it
@@ -33,7 +33,7 @@ HOW: tuple[How, ...] = ("inner", "left")
 class BatchResult:
     """The answer for each key of a call."""
 
-    master: pa.Table  # the master rows used, in pieces as they came: a mapped front stage is not copied
+    master: pa.Table  # the master rows, in their original chunks: a mapped front stage is not copied
     position: I64  # for each key its row in `master`, ABSENT or SHED
     hit: np.ndarray  # answered by the front stage
     metrics: Metrics
@@ -41,8 +41,8 @@ class BatchResult:
     def joined(self, stream: pa.Table, how: How = "inner") -> pa.Table:
         """Stream rows, in the order of the keys, with the columns of their master rows; the master's key is left out.
 
-        `inner` drops rows without a master row, `left` keeps them with NULLs; shed ones, which come again, are in
-        neither.
+        `inner` drops rows without a master row, `left` keeps them with NULLs; shed rows, which are retried later, are
+        in neither.
         """
         if how not in HOW:
             raise UnknownChoice("join semantics", how, HOW)
@@ -64,7 +64,7 @@ def join_batch(
     now: float | None = None,
     budget: BatchBudget = UNBOUNDED,
 ) -> BatchResult:
-    """Joins all keys and leaves nothing pending, also when it fails. NULL keys are ABSENT.
+    """Join all keys; nothing stays pending, even after an error. NULL keys are ABSENT.
 
     `budget`: once it is spent, keys the front stage cannot answer are SHED.
     """
@@ -80,7 +80,7 @@ def join_batch(
             metrics += step.metrics
             answer.add(step)
     except BaseException:
-        join.forget()  # whoever offered the keys learns that they have no answer
+        join.forget()  # the caller gets the error instead of answers
         raise
     tables = answer.tables or [join.tactic.schema(keys.type).empty_table()]
     master = pa.concat_tables(tables)
@@ -89,12 +89,12 @@ def join_batch(
 
 
 class _Answer:
-    """Steps gathered into one answer per key."""
+    """Collects the results of steps into one answer per key."""
 
     def __init__(self, first_ticket: int, keys: int) -> None:
         self._first = first_ticket
         self.tables: list[pa.Table] = []
-        self._starts: dict[int, int] = {}  # by table: a front stage gives the same one again and again
+        self._starts: dict[int, int] = {}  # by table: a front stage returns the same one repeatedly
         self._rows = 0
         self.position = np.full(keys, ABSENT, np.int64)
         self.hit = np.zeros(keys, bool)
@@ -110,10 +110,10 @@ class _Answer:
             self.position[step.shed.tickets - self._first] = SHED
 
     def _placed(self, rows: pa.Table, row: I64) -> I64:
-        """Where these rows of a table are among all of them."""
+        """The positions of a table's rows among all collected rows."""
         if id(rows) not in self._starts:
             if rows.num_rows > len(row) and rows.column(0).num_chunks > 1:
-                rows, row = compacted(rows, row)  # a front stage that changes at every step lies in many pieces
+                rows, row = compacted(rows, row)  # a front stage that changes at every step has many chunks
             self._starts[id(rows)] = self._rows
             self.tables.append(rows)
             self._rows += rows.num_rows
@@ -121,7 +121,7 @@ class _Answer:
 
 
 def _verify(keys: pa.Array, master: pa.Table, position: I64) -> None:
-    """Where keys are known by fingerprint, looks at the keys themselves once more."""
+    """Where keys were compared by fingerprint, compare the keys themselves."""
     if pa.types.is_integer(keys.type) or not master.num_rows:
         return
     found = np.flatnonzero(position >= 0)

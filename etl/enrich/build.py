@@ -1,8 +1,8 @@
-"""The seven joins by name, put together from their parts and sized from one budget.
+"""Assemble the seven joins from their parts, and size them from one budget.
 
 meshjoin   hybridjoin   inlj           a tactic alone
 cmeshjoin  chybridjoin  cinlj          the same behind a front stage
-auto                                   a front stage, and the tactic chosen for each batch
+auto                                   a front stage, and a tactic chosen per batch
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WAYS: Mapping[TacticName, str] = {"inlj": "lookup", "hybridjoin": "index", "mes
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The ways into one master, as far as it offers them."""
+    """The ports of one master; None for those it lacks."""
 
     lookup: MasterLookup | None = None
     scan: MasterScan | None = None
@@ -49,7 +49,7 @@ class Sources:
 
     @classmethod
     def of(cls, reader: MasterReader) -> Sources:
-        """The ways that a reader is capable of."""
+        """The ports that a reader supports."""
         able = reader.capabilities
         return cls(reader if able.lookup else None, reader if able.scan else None, reader if able.index else None)
 
@@ -59,24 +59,24 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a user may turn. The defaults suit micro-batches."""
+    """Tuning options. The defaults suit micro-batches."""
 
     policy: PolicyName = "tinylfu"
     threshold: int = 2
     window: float = 128.0
     negative_ttl_s: float = 60.0
     front_share: float = FRONT_SHARE  # of the budget, before MESHJOIN and HYBRIDJOIN
-    front_elsewhere: bool = False  # the front stage is shared by many: its bytes are not of this budget
+    front_elsewhere: bool = False  # the front stage is shared: its bytes are not in this budget
     lookup_tuples: int = 65_536  # at most, per lookup
-    lookups: int | None = None  # queue elements that choose pages at once; None: as many as the budget allows
+    lookups: int | None = None  # queue elements that select pages at once; None: as many as the budget allows
     lookup_position: float = 1.0
     shedding_position: float = 0.15
-    best_first: bool = False  # a bounded batch reads for the keys that most tuples wait for; or else by position
+    best_first: bool = False  # a bounded batch reads the most frequent keys first; else by position
     pages_per_step: int | None = None  # disk buffer of MESHJOIN; None: by the cost model
-    staggered: bool = False  # MESHJOIN takes in tuples a little at every step, as the paper does
+    staggered: bool = False  # MESHJOIN takes in some tuples at every step, as in the paper
     shedding: SheddingConfig | None = None
-    units: UnitCosts | None = None  # known unit costs; None: measured, when there is a clock
-    feedback: Feedback | None = None  # what an earlier `auto` has learned, unit costs and all
+    units: UnitCosts | None = None  # known unit costs; None: measured if there is a clock
+    feedback: Feedback | None = None  # feedback and unit costs of an earlier `auto`
     clock: Clock | None = None
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ def assemble(
     front_stage: FrontStagePort | None = None,
     profile: MasterProfile | None = None,
 ) -> SemiStreamJoin:
-    """The join, all its parts within `budget_bytes`. `front_stage`: one that was kept."""
+    """Build the join, all parts within `budget_bytes`. `front_stage`: an existing one to use."""
     names = _tactics(spec, sources)
     profile = profile or profile_of(sources.scan)
     if spec.tactic == "auto":
@@ -120,7 +120,7 @@ def planned(
     profile: MasterProfile,
     options: Options | None = None,
 ) -> dict[TacticName, Sizes]:
-    """The sizes of each of these tactics, as this join would use them."""
+    """The sizes of each of these tactics in this join."""
     options = options or Options()
     cached = spec.front_stage and not options.front_elsewhere
 
@@ -130,7 +130,7 @@ def planned(
 
     if spec.tactic != "auto":
         return sized(options.front_share)
-    # One division of the budget has to serve whatever is chosen later: the one that suits the usual choice.
+    # One division of the budget has to serve every later choice: the one that suits the usual choice.
     sizes = sized(max(options.front_share, LOOKUP_FRONT_SHARE))
     past = options.feedback or Feedback(options.units or UnitCosts())
     usual = past.of(_USUAL_TUPLES).priced(prices(_USUAL_TUPLES, _USUAL_TUPLES, profile, sizes, past.units))
@@ -138,7 +138,7 @@ def planned(
 
 
 def _tactics(spec: JoinSpec, sources: Sources) -> list[TacticName]:
-    """The tactics that the join may use and these sources make possible."""
+    """The tactics that the join may use and these sources support."""
     offered = [tactic for tactic in spec.tactics if sources.offers(tactic)]
     if not offered:
         raise PortMissing(spec.name, " or ".join(_WAYS[tactic] for tactic in spec.tactics))
@@ -176,7 +176,7 @@ def _maker(tactic: TacticName, sources: Sources, sizes: Sizes, options: Options)
 
 
 def _units(sources: Sources, options: Options) -> UnitCosts:
-    """What reading this master costs: as known, as measured when there is a clock, or as usual."""
+    """Unit costs of reading this master: given, measured if there is a clock, or the defaults."""
     if options.units is not None:
         return options.units
     if options.clock is None:
@@ -199,7 +199,7 @@ def build(
 ) -> SemiStreamJoin:
     """`assemble` with its parts by keyword: `build("cinlj", reader=pages, budget_bytes=…, policy="paper")`.
 
-    `reader` offers every way that it is capable of; `lookup`, `scan` and `index` give some ways only.
+    `reader` provides all ports it supports; `lookup`, `scan` and `index` provide single ones.
     """
     spec = join if isinstance(join, JoinSpec) else JoinSpec.named(join)
     sources = Sources(lookup, scan, index) if reader is None else Sources.of(reader)

@@ -1,4 +1,4 @@
-"""What can be wrong with a join before or while it runs: each error names the thing and the remedy."""
+"""Errors of joins: every message names the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from etl.errors import SettingsError, TerminalError
 
 
 class DuplicateMasterKey(TerminalError):
-    """Two master rows claim one key, so a stream tuple would have two answers."""
+    """Two master rows have the same key, so a stream tuple would have two answers."""
 
     def __init__(self, source: str, key: str) -> None:
         super().__init__(source, key)
@@ -28,7 +28,7 @@ class NullMasterKey(TerminalError):
 
 
 class BudgetTooSmall(SettingsError):
-    """The bytes given cannot hold the parts of the join even once."""
+    """The byte budget is too small for the smallest join."""
 
     def __init__(self, part: str, given_bytes: int, needed_bytes: int) -> None:
         super().__init__(part, given_bytes, needed_bytes)
@@ -53,7 +53,7 @@ class UnknownChoice(SettingsError):
 
 
 class PortMissing(SettingsError):
-    """The chosen join reads master data in a way this source was not given for."""
+    """The chosen join needs a port that this source does not provide."""
 
     def __init__(self, join: str, port: str) -> None:
         super().__init__(join, port)

@@ -1,4 +1,4 @@
-"""The driver: stream buffers, front stage, shedding and one tactic, put together (ADR 20).
+"""The join operator: stream buffers, front stage, shedding and one tactic (ADR 20).
 
     offer ──► SB1 ──► front stage ──hit──────────────────────────► matched
                │         │ miss (until the tactic's room w_B is filled)
@@ -43,7 +43,7 @@ from etl.enrich.tactics.tactic import Tactic, Timed
 
 @dataclass(slots=True)
 class _Round:
-    """What one step has brought so far."""
+    """Intermediate results of one step."""
 
     hit_tickets: list[I64] = field(default_factory=list)
     hit_entries: list[I64] = field(default_factory=list)
@@ -69,8 +69,8 @@ class SemiStreamJoin:
         self._next_ticket = 0
         self._offered = self._reloaded = 0  # since the last step
         self._nulls: list[I64] = []
-        self._stale = NO_TICKETS  # tuples on their way whose answer in the front stage was no longer good
-        self._lately = np.ones(2)  # tuples that missed the front stage, and tuples probed; older ones fade
+        self._stale = NO_TICKETS  # pending tuples that missed because of a stale entry
+        self._lately = np.ones(2)  # front-stage misses and probes, with exponential decay
 
     @property
     def pending(self) -> int:
@@ -84,7 +84,7 @@ class SemiStreamJoin:
         return front + self.tactic.nbytes + self._sb1.nbytes
 
     def offer(self, keys: pa.Array | pa.ChunkedArray) -> I64:
-        """Takes in stream tuples and gives each its ticket. NULL keys are allowed; they match nothing."""
+        """Takes in stream tuples and returns their tickets. NULL keys are allowed; they match nothing."""
         keys = to_contiguous(keys)
         tickets = np.arange(self._next_ticket, self._next_ticket + len(keys))
         self._next_ticket += len(keys)
@@ -103,7 +103,7 @@ class SemiStreamJoin:
         self._reloaded += len(tuples)
 
     def step(self, now: float | None = None, most: BatchBudget = UNBOUNDED) -> Step:
-        """One outer iteration. `now`, a clock in seconds, lets absent keys be believed absent for a while.
+        """One outer iteration. `now`, a clock in seconds, is needed to remember absent keys for a while.
 
         `most`: what it may read of the master.
         """
@@ -121,7 +121,7 @@ class SemiStreamJoin:
         return self._report(round_, found, before)
 
     def give_up(self, now: float | None = None) -> Step:
-        """Answers what the front stage can and sheds the rest: the budget of a batch is spent."""
+        """Ends a batch whose budget is spent: answers front-stage hits and sheds the rest."""
         before = self._front_counts()
         round_ = _Round()
         pending = self.tactic.shed_all()
@@ -130,7 +130,7 @@ class SemiStreamJoin:
         return self._report(round_, TacticStep(), before)
 
     def forget(self) -> None:
-        """Drops all that is pending and begins anew; what the front stage has learned stays."""
+        """Drops all pending tuples; the front stage keeps its content."""
         self.tactic.shed_all()
         self._sb1 = StreamBuffer()
         self._nulls, self._stale = [], NO_TICKETS
@@ -249,7 +249,7 @@ class SemiStreamJoin:
         )
 
     def _take_stale(self, answered: I64) -> int:
-        """How many of the answered tuples had missed for a stale answer; they are on their way no more."""
+        """Counts the answered tuples that had missed because of a stale entry, and removes them from that set."""
         if not len(self._stale):
             return 0
         mine = np.isin(self._stale, answered)
@@ -258,7 +258,7 @@ class SemiStreamJoin:
 
 
 def _expected(misses: int, miss_ratio: float) -> int:
-    """How many tuples to probe for so many misses: of many a few more, because a second probe costs more than those."""
+    """How many tuples to probe for this many misses; slightly more for large numbers, to avoid a second probe."""
     tuples = misses / max(miss_ratio, 0.02)
     return int(tuples + (2 * tuples**0.5 if tuples > 1000 else 0)) + 2
 

@@ -1,13 +1,13 @@
-"""How the joins see master data: three ports, each as narrow as its tactic needs, and the reader that has them all.
+"""The ports through which joins read master data: one per tactic, and the reader that combines them.
 
     MasterLookup     rows of many keys at once          IndexNestedLoop
     MasterScan       pages in order                     MeshJoin
-    MasterIndex      the pages holding some keys        HybridJoin
-    MasterReader     all three, and which of them it is capable of
-    ChangeTracking   which keys changed between two versions: what a kept front stage goes by
+    MasterIndex      the pages that hold given keys     HybridJoin
+    MasterReader     all three, and which of them it supports
+    ChangeTracking   which keys changed between two versions, for updating a front stage
 
-Every table handed out has the key as its first column (a struct column when the key is composite), no NULL key and
-no key twice. A source stands still while a batch runs: it is one version of the master.
+Every returned table has the key as its first column (a struct column when the key is composite), no NULL key and
+no duplicate key. A source is one fixed version of the master while a batch runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MasterScan(Protocol):
     """All of the master, page after page."""
 
     def page_count(self) -> int:
-        """How many pages one pass takes. May grow between calls; the reader then starts its count afresh."""
+        """The number of pages of one pass. May grow between calls; MESHJOIN then restarts its count of pages."""
         ...
 
     def read_pages(self, first: int, count: int) -> pa.Table:
@@ -45,20 +45,20 @@ class MasterScan(Protocol):
 
 @runtime_checkable
 class MasterIndex(Protocol):
-    """The pages that hold some keys."""
+    """The pages that hold given keys."""
 
     def pages_holding(self, keys: pa.Array) -> tuple[pa.Table, int]:
-        """All rows of the pages in which `keys` (distinct, no NULLs) lie, and how many pages were read.
+        """All rows of the pages in which `keys` (distinct, no NULLs) lie, and the number of pages read.
 
-        A key of the call that is not among the rows has no master row. A source that knows so from its index alone
-        reads no page for that key.
+        A key that is not among the rows has no master row. A source whose index alone rejects a key reads no page
+        for it.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The ways in which a reader can read its master; a tactic that needs another way cannot use it."""
+    """The ports that a reader supports; a tactic that needs another one cannot use it."""
 
     lookup: bool = True
     scan: bool = True
@@ -90,5 +90,5 @@ class MasterReader(MasterLookup, MasterScan, MasterIndex, Protocol):
 
     @property
     def change_tracking(self) -> ChangeTracking | None:
-        """How to tell what changed since another version; None where the store does not know."""
+        """Change tracking between versions; None where the store does not support it."""
         ...

@@ -1,16 +1,16 @@
-"""Load shedding: which tuples to put aside when they come faster than they are joined (ADR 11).
+"""Load shedding: which tuples to shed when they arrive faster than they are joined (ADR 11).
 
     |SB1| > 2·w_B    too many wait: |SB1| - 2·w_B of them are shed
     otherwise        load has fallen: shed tuples may come back until 2·w_B wait
 
-    none               nothing is shed; whoever offers too much uses too much memory
-    keep               the newest of the stream buffer go, before anybody looked at them
-    consider           the oldest of the queue go: many pages went by and none was theirs, so they are the dearest;
-                       meanwhile the element at 15 % of the queue chooses what is read
-    consider-untuned   the same, but the oldest still chooses
+    none               nothing is shed; memory grows with the input
+    keep               shed the newest tuples of the stream buffer, without probing them
+    consider           shed the oldest tuples of the queue: no page read so far was theirs, so they are the most
+                       expensive; meanwhile the element at 15 % of the queue selects what is read
+    consider-untuned   the same, but the oldest element still selects
 
-w_B is the room of the tactic: what it freed in the last round. Shed tuples are values; where they wait is the caller's
-business. `ShedLog` is the simplest place: in memory, first shed, first back.
+w_B is the room of the tactic: the number of places freed in the last round. Shed tuples are returned; the caller stores
+them. `ShedLog` is the simplest store: in memory, first in, first out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHED_POLICIES: tuple[ShedPolicy, ...] = ("none", "keep", "consider", "consider-u
 
 @dataclass(frozen=True, slots=True)
 class SheddingConfig:
-    """Which policy, and how many tuples the stream buffer may hold after a step whatever the policy says."""
+    """The policy, and the hard limit of tuples in the stream buffer after a step."""
 
     policy: ShedPolicy = "none"
     most_waiting: int = 1 << 20
@@ -49,7 +49,7 @@ class SheddingConfig:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the detection rule says: shed so many, or take so many back."""
+    """The result of the detection rule: how many tuples to shed, or how many to take back."""
 
     excess: int
     reload: int
@@ -75,5 +75,5 @@ class ShedLog:
             self._buffer.append(tuples)
 
     def take(self, most: int) -> list[StreamTuples]:
-        """The oldest shed tuples, at most so many."""
+        """The oldest shed tuples, at most `most`."""
         return self._buffer.take_first(most)

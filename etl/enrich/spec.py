@@ -1,4 +1,4 @@
-"""Which join: a tactic, with or without a front stage before it.
+"""The kind of a join: a tactic, with or without a front stage.
 
     name          tactic        front stage        the literature's name
     inlj          inlj          no                 index nested loop join
@@ -27,7 +27,7 @@ JoinName = Literal["inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cm
 
 @dataclass(frozen=True, slots=True)
 class JoinSpec:
-    """One join: its tactic, and whether a front stage answers first."""
+    """One kind of join: its tactic, and whether it has a front stage."""
 
     tactic: TacticName | Literal["auto"]
     front_stage: bool
@@ -42,7 +42,7 @@ class JoinSpec:
 
     @property
     def name(self) -> JoinName:
-        """What settings call it."""
+        """The name in settings."""
         return next(name for name, spec in JOINS.items() if spec == self)
 
     @property

@@ -1,9 +1,9 @@
-"""The values that the parts of a join exchange (ADR 10).
+"""The values passed between the parts of a join (ADR 10).
 
     offer ──► StreamTuples ──► front stage ──► tactic ──► Step(matched, unmatched, shed, …) ──► caller
 
-A stream tuple is a ticket (its number in order of offering) and a key. What else belongs to the tuple stays
-with the caller, who finds it again by ticket.
+A stream tuple is a ticket (its number in order of offering) and a key. The caller keeps the tuple's other fields and
+finds them by ticket.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StreamTuples:
 
 
 def stacked(parts: list[StreamTuples]) -> StreamTuples:
-    """Several runs of tuples as one."""
+    """Concatenate runs of tuples."""
     if len(parts) == 1:
         return parts[0]
     keys = [part.keys for part in parts]
@@ -61,16 +61,16 @@ NO_MATCHES = Matches(NO_TICKETS, NO_TICKETS)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a step cost, in units that are the same on every machine."""
+    """The cost of a step, in machine-independent units."""
 
     pages: int = 0  # master pages read
     seeks: int = 0  # jumps to a page or to keys that did not follow the last read
-    lookups: int = 0  # keys asked of the master
+    lookups: int = 0  # keys looked up in the master
     rows: int = 0  # master rows handled
-    bytes: int = 0  # of those rows
+    bytes: int = 0  # size of those rows
     probes: int = 0  # master rows probed against pending tuples, or the other way round
     front_probes: int = 0  # stream tuples probed against the front stage
-    moved: int = 0  # stream tuples taken out of the pending ones
+    moved: int = 0  # stream tuples removed from the pending ones
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Cost)))
@@ -78,7 +78,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class TacticStep:
-    """What one round of a tactic gives back."""
+    """The result of one round of a tactic."""
 
     matched: Matches = NO_MATCHES
     unmatched: StreamTuples | None = None  # proven to have no master row
@@ -102,11 +102,11 @@ class BatchBudget:
         return 0 in (self.pages, self.lookups)
 
     def lookups_of(self, many: int) -> int:
-        """How many of so many keys may still be asked for."""
+        """How many of `many` keys may still be looked up."""
         return many if self.lookups is None else min(many, self.lookups)
 
     def pages_of(self, many: int) -> int:
-        """How many of so many pages may still be read."""
+        """How many of `many` pages may still be read."""
         return many if self.pages is None else min(many, self.pages)
 
     def within(self, other: BatchBudget) -> BatchBudget:
@@ -116,7 +116,7 @@ class BatchBudget:
         return BatchBudget(min(pages, default=None), min(lookups, default=None))
 
     def after(self, used: Cost) -> BatchBudget:
-        """What is left once this much has been read."""
+        """The budget that is left after this cost."""
         return BatchBudget(
             None if self.pages is None else max(0, self.pages - used.pages),
             None if self.lookups is None else max(0, self.lookups - used.lookups),
@@ -130,7 +130,7 @@ _GAUGES = frozenset({"threshold", "front_bytes", "front_rows", "pending", "waiti
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Counts of what happened; gauges (threshold, bytes, pending) say how things stand at the end."""
+    """Counters, and gauges (threshold, bytes, pending) with their last value."""
 
     tuples: int = 0  # offered
     nulls: int = 0  # without a key
@@ -138,7 +138,7 @@ class Metrics:
     negative_hits: int = 0  # known absent by the front stage
     misses_capacity: int = 0  # the master has the row, the front stage had not
     misses_absent: int = 0  # the master has no such row
-    misses_stale: int = 0  # the front stage had an answer that was no longer good
+    misses_stale: int = 0  # the front stage had an invalidated answer
     matched: int = 0  # by either phase
     unmatched: int = 0
     shed: int = 0
@@ -162,7 +162,7 @@ class Metrics:
         return hits / answered if answered else 0.0
 
     def __add__(self, other: Metrics) -> Metrics:
-        """This, then that: counts add up, gauges are the later ones."""
+        """Combine with later metrics: counters add up, gauges are taken from the later ones."""
         total = {}
         for f in fields(Metrics):
             mine, theirs = getattr(self, f.name), getattr(other, f.name)
@@ -172,11 +172,11 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one outer iteration of a join gives back. Nothing in it refers to the join's own state."""
+    """The result of one outer iteration of a join, independent of the join's own state."""
 
     matched: tuple[Matches, ...]  # front stage first, then the tactic
     unmatched: I64  # tickets without a master row
     known_absent: I64  # those of them that the front stage answered
-    shed: StreamTuples | None  # to be kept by the caller and offered again
+    shed: StreamTuples | None  # to be stored by the caller and offered again
     reload: int  # how many shed tuples may be offered again now
     metrics: Metrics

@@ -1,4 +1,4 @@
-"""The stream buffer: tuples that arrived and were not looked at yet, in order of arrival."""
+"""The stream buffer: tuples that have arrived and are not probed yet, in order of arrival."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from etl.enrich.step import StreamTuples
 
 
 class StreamBuffer:
-    """A queue of tuples that gives and takes whole runs of them."""
+    """A queue of tuples, stored in runs."""
 
     def __init__(self) -> None:
         self._runs: deque[StreamTuples] = deque()
@@ -27,18 +27,18 @@ class StreamBuffer:
             self._size += len(tuples)
 
     def first(self, most: int) -> StreamTuples:
-        """The oldest tuples, at most so many of them and of one run; they stay."""
+        """The oldest tuples, at most `most` and of one run, without removing them."""
         return self._runs[0].take(slice(0, most))
 
     def drop_first(self, count: int) -> None:
-        """Forgets the oldest tuples, all of the first run."""
+        """Removes the oldest tuples, all of the first run."""
         run = self._runs.popleft()
         if count < len(run):
             self._runs.appendleft(run.take(slice(count, len(run))))
         self._size -= count
 
     def take_first(self, count: int) -> list[StreamTuples]:
-        """Takes out the oldest tuples, at most so many."""
+        """Removes and returns the oldest tuples, at most `count`."""
         taken = []
         while count > 0 and self._runs:
             part = self.first(count)
@@ -48,7 +48,7 @@ class StreamBuffer:
         return taken
 
     def take_last(self, count: int) -> list[StreamTuples]:
-        """Takes out the newest tuples, at most so many."""
+        """Removes and returns the newest tuples, at most `count`."""
         taken = []
         while count > 0 and self._runs:
             run = self._runs.pop()

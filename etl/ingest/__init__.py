@@ -1,9 +1,9 @@
-"""Ingest: bytes of landed files become typed events, or reasons why not.
+"""Ingest: parse bytes of landed files into typed events, or reasons for refusing them.
 
     lines ──▶ json_lines | csv_lines ──▶ texts ──▶ typed ──▶ events        parquet_rows ──▶ events
 
-lines          where lines begin and end          payload    the hash of what an event says
-texts, typed   text of a field to its type        dedupe     which line of a key counts
+lines          where lines begin and end          payload    hash of an event's values
+texts, typed   text of a field to its type        dedupe     candidate, duplicate or conflict
 formats        declared dates and times           drift      signs that a schema has changed
-kernels        what is compiled; `warm` loads it  render     rows as JSON, for people
+kernels        compiled loops; `warm` loads them  render     rows as JSON, for people
 """

@@ -56,7 +56,7 @@ def csv_header(stream: Stream) -> bytes:
 
 
 def parse(lines: Lines, fields: Sequence[Field], header: bytes, delimiter: str = ",") -> Parsed:
-    """Take every line apart."""
+    """Split every line into the texts of its fields."""
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         raise DelimiterUnsupported(delimiter)
     names = _column_names(header, fields, delimiter)
@@ -101,7 +101,7 @@ def _column_names(header: bytes, fields: Sequence[Field], delimiter: str) -> lis
 
 
 def _room_for_extra(lines: Lines, prefixes: Sequence[bytes]) -> int:
-    """What `extra` may take: six bytes for one, and for every value its name, quotes, and a comma or brace."""
+    """Upper bound of the size of `extra`: six bytes per byte, and per value its name, quotes, and a comma or brace."""
     if not prefixes:
         return 0
     room = 6 * len(lines.data) + len(lines) * (sum(len(prefix) + 3 for prefix in prefixes) + 2)

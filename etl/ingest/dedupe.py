@@ -18,7 +18,7 @@ CONFLICTING_PAYLOAD = "conflicting_payload"
 
 
 def classify(keys: Keys, payload: I64, taken: npt.NDArray[np.bool_], taken_by: I64) -> npt.NDArray[np.int8]:
-    """What clean rows are, in their order of arrival; `taken_by` is the payload that holds a taken key."""
+    """Classify clean rows in order of arrival; `taken_by` is the payload that claims a taken key."""
     groups = distinct(keys)
     claim = np.where(taken, taken_by, payload[groups.first[groups.codes]])
     is_first = np.zeros(len(payload), bool)

@@ -1,9 +1,9 @@
-"""What events have that is not declared, and what nearly all of them lack: signs that their schema has changed.
+"""Detect schema changes: undeclared fields, and declared ones that are missing or invalid in nearly all events.
 
     Events ── observe ──▶ Observed(lines, added, missing, invalid) ── sums over blocks ── departed ──▶ sentences
 
-A field that nobody declared is kept in `extra` and named here. A required field that is gone from nearly all lines, or
-a field that has another type in nearly all of them, is no dirt: the producer has changed. See ADR 61.
+An undeclared field is kept in `extra` and reported here. A required field that is missing in nearly all lines, or that
+has another type in nearly all of them, is not dirty data: the producer has changed. See ADR 61.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ NEARLY_ALL = 0.95
 FEWEST_LINES = 100
 """Below these nothing is concluded: three bad lines of three are no new schema."""
 _LOOKED_AT = 256  # lines of a block in which undeclared names are looked for
-_NAMES = 50  # that are told, the most frequent
+_NAMES = 50  # reported at most, the most frequent first
 _LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen in some lines. `added` is exact for few lines and projected from a sample for many."""
+    """Counts over some lines. `added` is exact for few lines and extrapolated from a sample for many."""
 
-    lines: int = 0  # that could be taken apart
+    lines: int = 0  # that could be parsed
     added: Counter[str] = field(default_factory=Counter)  # by undeclared name, about how many lines have it
     missing: Counter[str] = field(default_factory=Counter)  # by field
     invalid: Counter[str] = field(default_factory=Counter)  # by field
@@ -52,7 +52,7 @@ class Observed:
 
 
 def observe(events: Events, fields: Iterable[Field]) -> Observed:
-    """What one block of events shows. Costs nothing to speak of when it is as declared."""
+    """The counts of one block of events. Nearly free when they are as declared."""
     reasons = _counted(events.reasons)
     broken = sum(reasons.get(name, 0) for name in BROKEN)
     names = [one.name for one in fields]
@@ -73,7 +73,7 @@ def _counted(reasons: pa.ListArray) -> dict[str, int]:
 
 
 def _undeclared(extra: pa.Array) -> Counter[str]:
-    """Names in `extra`, looked for in lines that lie evenly among those that have it."""
+    """Names in `extra`, from an evenly spaced sample of the lines that have it."""
     count = len(extra) - extra.null_count
     if not count:
         return Counter()
@@ -95,12 +95,12 @@ def _members(text: str) -> Iterable[str]:
 
 
 def _shown(name: str) -> str:
-    """A name from outside as any store and any page takes it."""
+    """An external name, made safe for any store and any page."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name[:_LONGEST_NAME])
 
 
 def departed(observed: Observed, fields: Iterable[Field]) -> Iterator[str]:
-    """What nearly all lines have lost, in words; nothing as long as there are few lines."""
+    """Fields that nearly all lines lack or have in another type, in words; nothing if there are few lines."""
     if observed.lines < FEWEST_LINES:
         return
     for one in fields:

@@ -1,4 +1,4 @@
-"""Lines or rows in, typed events out: nothing that an input contains can fail a batch.
+"""From lines or rows to typed events: no input can fail a batch.
 
     Lines ──json_lines / csv_lines──▶ Parsed ──typed──▶ Events    one row per line, in the order of the lines
 
@@ -7,7 +7,7 @@
     bad_utf8          is not UTF-8
     malformed_json    is not exactly one JSON object, says a declared field twice, or nests deeper than 64
     malformed_csv     has more or fewer values than its header, or quotes that do not close; or has no usable header
-    malformed_parquet is the rest of a file that is no Parquet, or damaged: how many events it held is not known
+    malformed_parquet is the rest of a damaged file, or one that is no Parquet: its number of events is unknown
     FIELD_missing     lacks a required field that has no default; null and an empty CSV value count as lacking
     FIELD_invalid     has a value that is not of the declared type
 
@@ -53,7 +53,7 @@ class Events:
 
     @property
     def raw(self) -> pa.Array:
-        """What was read, as bytes. Rows are rendered as JSON only when asked for: it costs more than reading them."""
+        """The input as bytes. Rows are rendered as JSON lazily: that costs more than reading them."""
         if isinstance(self.original, pa.Array):
             return self.original
         return pc.binary_slice(as_json(self.original, nulls=True).cast(pa.binary()), 0, LONGEST_LINE)
@@ -92,7 +92,7 @@ def from_columns(
     original: pa.Array | pa.RecordBatch | pa.Table,
     line: npt.NDArray[np.int64],
 ) -> Events:
-    """Put typed columns together, and their reasons."""
+    """Combine typed columns and their reasons into events."""
     readable = np.ones(len(line), np.bool_)
     for _, rows in broken:
         readable &= ~rows

@@ -22,7 +22,7 @@ from etl.ingest.texts import Parsed, Texts, read_only, strings, unreadable
 
 
 def parse(lines: Lines, fields: Sequence[Field]) -> Parsed:
-    """Take every line apart."""
+    """Split every line into the texts of its fields."""
     bad_utf8, readable = unreadable(lines)
     scanned = readable.copy()
     sources = list(dict.fromkeys(field.source_name for field in fields))  # two fields may read one value

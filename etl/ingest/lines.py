@@ -68,7 +68,7 @@ def split(data: Data, first_line: int) -> Lines:
 
 
 def of_values(values: pa.Array, number: I64) -> Lines:
-    """Binary values as lines, each whole whatever it holds; none is blank. `number`: what each is known by."""
+    """Binary values as lines: each value is one line, never blank. `number`: their line numbers."""
     data = _read_only(np.frombuffer(values.buffers()[2] or b"", np.uint8))
     places = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
     start, end = places[:-1].copy(), places[1:].copy()
@@ -138,7 +138,7 @@ def _first_newline(data: Bytes) -> int:
 
 
 def _last_newline(data: Bytes) -> int:
-    """Looks backwards in growing steps: most blocks end near a line's end."""
+    """Search backwards in growing steps: most blocks end near a line end."""
     stop, step = len(data), 4096
     while stop > 0:
         begin = max(0, stop - step)
@@ -150,7 +150,7 @@ def _last_newline(data: Bytes) -> int:
 
 
 def _split(data: Bytes, first_line: int, cut: bool) -> tuple[Lines, int]:
-    """The lines, and the number of the next one. `cut`: the first line is what was kept of one that is too long."""
+    """The lines, and the number of the next one. `cut`: the first line is the beginning of one that is too long."""
     newlines = np.flatnonzero(data == 0x0A).astype(np.int32)
     open_end = len(data) > 0 and data[-1] != 0x0A
     end = np.append(newlines, np.int32(len(data))) if open_end else newlines

@@ -1,6 +1,6 @@
 """Rows of a Parquet file → the same events as lines give.
 
-    column of the declared type       taken as it is, where its values are sound
+    column of the declared type       taken unchanged, where its values are valid
     dates and times of other kinds    converted, without loss of days
     any other scalar                  as text, then read like text: 40.49 → decimal(18,4), 7 → "7"
     lists, structs, durations …       not of any declared type: invalid where present
@@ -38,7 +38,7 @@ _MICROS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def read_rows(content: pa.Buffer, stream: Stream) -> Iterator[Events]:
-    """The events of a whole Parquet file, some thousand rows at a time. What cannot be read is one refused event."""
+    """The events of a whole Parquet file, some thousand rows at a time. An unreadable rest is one refused event."""
     row = 1
     try:
         for rows in pq.ParquetFile(pa.BufferReader(content)).iter_batches(batch_size=_BATCH_ROWS):
@@ -72,7 +72,7 @@ def _unreadable(content: pa.Buffer, stream: Stream, row: int) -> Events:
 
 
 def _once(rows: pa.RecordBatch | pa.Table, field: Field) -> bool:
-    """A name that several columns have names none of them."""
+    """Whether exactly one column has the field's name; an ambiguous name counts as absent."""
     return bool(rows.schema.names.count(field.source_name) == 1)
 
 
@@ -93,7 +93,7 @@ def _column(values: pa.Array, field: Field) -> Column:
 
 
 def _taken(values: pa.Array, sound: Mask, field: Field) -> Column:
-    """Values as they are, but NULL where they are not sound."""
+    """The values unchanged, but NULL where they are not valid."""
     valid = np.asarray(values.is_valid())
     kept = values if sound.all() else pc.if_else(pa.array(sound), values, pa.scalar(None, values.type))
     return completed(Column(kept, ~valid, valid & ~sound), field)
@@ -127,7 +127,7 @@ def _as_micros(values: pa.Array) -> tuple[npt.NDArray[np.int64], Mask]:
 
 
 def _texts(values: pa.Array) -> Texts:
-    """Scalars as text: numbers as NUMBER, strings as TEXT, what has no text as UNUSABLE."""
+    """Scalars as text: numbers as NUMBER, strings as TEXT, anything else as UNUSABLE."""
     kind, valid = values.type, np.asarray(values.is_valid())
     textual = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
     binary = kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_binary_view(kind)
@@ -143,7 +143,7 @@ def _texts(values: pa.Array) -> Texts:
 
 @kernel
 def _mark_unusable(data: Bytes, start: I32, end: I32, kind: Bytes) -> None:
-    """What is longer than a line may be, or not UTF-8, is no text."""
+    """Mark values that are longer than a line may be, or not UTF-8."""
     for row in range(len(start)):
         if kind[row] == TEXT and (end[row] - start[row] > LONGEST_LINE or not is_utf8(data, start[row], end[row])):
             kind[row] = UNUSABLE

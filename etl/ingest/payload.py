@@ -1,10 +1,10 @@
-"""The hash of what an event says: equal for equal typed values, however they were written.
+"""The payload hash: equal for equal typed values, however they were written.
 
     {"id": 7, "price": 1.5}   {"price":1.50,"id":7}     the same payload
     {"id": 7, "note": null}   {"id": 7, "note": ""}     different ones
 
-64 bits over the declared fields, in declared order. The function is fixed: hashes are kept in the warehouse, beside
-the keys that they claim, and two payloads of one key are compared by them, whatever machine read them.
+64 bits over the declared fields, in declared order. The function must never change: hashes are stored in the warehouse
+beside the claimed keys, and payloads of one key are compared by them across machines and versions.
 """
 
 from __future__ import annotations

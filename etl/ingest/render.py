@@ -1,4 +1,4 @@
-"""Rows of any columns as JSON text: for people, and for `extra`. What JSON has no words for is shown as text.
+"""Rows of any columns as JSON text: for people, and for `extra`. Types that JSON lacks are rendered as text.
 
 column ──▶ texts ──▶ JSON lexemes ──▶ {"a":7,"b":"x"}      whole columns at a time; only nested values one by one
 """
@@ -19,7 +19,7 @@ from etl.ingest.texts import array_texts, strings
 
 
 def as_json(rows: pa.RecordBatch | pa.Table, nulls: bool = False) -> pa.Array:
-    """One object per row; without `nulls` only what has a value, and NULL for a row of nothing."""
+    """One object per row; without `nulls` only non-NULL values, and NULL for a row without any."""
     members = []
     for number, name in enumerate(rows.schema.names):
         lexemes = _lexemes(to_contiguous(rows.column(number)))
@@ -53,7 +53,7 @@ def _shown(values: pa.Array) -> tuple[pa.Array, int]:
 
 
 def _as_text(values: pa.Array) -> pa.Array | None:
-    """All values as text at once; None when Arrow has no text for one of them, such as bytes that are not UTF-8."""
+    """All values as text at once; None when Arrow cannot convert one of them, such as bytes that are not UTF-8."""
     try:
         return values.cast(pa.binary()).cast(pa.string()) if _is_bytes(values.type) else values.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -1,7 +1,7 @@
-"""What the readers of all formats hand on: the text of every declared field, not yet converted, and why lines fail.
+"""The output of the readers of all formats: the unconverted text of every declared field, and broken lines.
 
 Texts   one field: spans of `data`, and the kind of each          → typed
-Parsed  all fields, what was not declared, and broken lines       → events
+Parsed  all fields, undeclared ones, and broken lines             → events
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def array_texts(values: pa.Array, kind: int) -> Texts:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Lines taken apart. A row with a `broken` reason has no fields at all."""
+    """Parsed lines. A row with a `broken` reason has no fields at all."""
 
     fields: tuple[Texts, ...]
-    extra: pa.Array  # string: JSON of what is not declared, NULL when there is nothing
+    extra: pa.Array  # string: JSON of undeclared fields, NULL when there are none
     broken: tuple[tuple[str, Mask], ...]  # reason and its rows; a row has at most one
 
 

@@ -71,7 +71,7 @@ def completed(typed: Column, field: Field) -> Column:
 
 
 def default_value(field: Field) -> pa.Scalar:
-    """The default in the field's type: declared in ISO 8601 and without decoration, whatever the events have."""
+    """The default in the field's type: declared in ISO 8601 and without characters to strip, unlike the events."""
     text = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
     data = read_only(np.frombuffer(text.encode(), np.uint8))
     span = np.array([0], np.int32), np.array([len(data)], np.int32)

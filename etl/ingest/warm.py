@@ -1,4 +1,4 @@
-"""One event of every format and type: what compiles the kernels of ingest, or loads them."""
+"""Compile the kernels of ingest, or load them, by reading one event of every format and type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The masters that the declared pipelines use: one for a table, however many pipelines and names refer to it."""
+"""The masters that the declared pipelines use: one per table, even if several pipelines or names refer to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from etl.settings import Settings
 
 
 def declared_masters(settings: Settings) -> tuple[Master, ...]:
-    """Every master table once, under the first name it has; a name that is taken is led by its pipeline's."""
+    """Every master table once, under its first name; a name that is taken is prefixed with the pipeline's."""
     found: dict[str, Master] = {}
     for pipeline in load_all(settings.pipelines, settings.var).pipelines:
         for master in pipeline.masters:

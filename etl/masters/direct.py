@@ -1,7 +1,7 @@
-"""Masters that are read where they are: a Postgres snapshot, or a Delta version, held for one batch.
+"""Masters that are read directly, without pages: a Postgres snapshot, or a Delta version, held for one batch.
 
-Postgres forgets a snapshot with the transaction that holds it, so a batch that is repeated reads what is committed by
-then. Delta keeps its versions: a repeated batch finds its pin, as with pages.
+A Postgres snapshot ends with its transaction, so a retried batch reads a new one. Delta keeps its versions: a retried
+batch finds its pin, as with pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from etl.model import Progress
 
 @dataclass(frozen=True, slots=True)
 class PostgresMasters:
-    """Master tables in Postgres, every task inside one exported snapshot."""
+    """Master tables in Postgres; all tasks share one exported snapshot."""
 
     dsn: str = field(repr=False)
     masters: Sequence[Master]
@@ -47,7 +47,7 @@ class PostgresMasters:
 
 @dataclass(frozen=True, slots=True)
 class DeltaMasters:
-    """Master tables in Delta, at the version that was newest when the batch first began."""
+    """Master tables in Delta, at the newest version as of the batch's first try."""
 
     masters: Sequence[Master]
     path_of: Callable[[Master], Path]
@@ -79,7 +79,7 @@ def _unless_repeatable(pins: Pins, owner: str) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class DirectMasters:
-    """Masters in Postgres and in Delta, each read where it is."""
+    """Masters in Postgres and in Delta, each read from its own store."""
 
     masters: Sequence[Master]
     dsn: str = field(repr=False)

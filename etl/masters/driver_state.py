@@ -1,11 +1,11 @@
-"""What the resident driver keeps between batches: the only place for such state.
+"""State of masters that the resident driver keeps between batches: its only owner.
 
-    keepers   by file: the front stages as they were last configured, with what their policies know of keys outside them
-    accounts  by file: what a front stage may spend on learning
-    arrow     what the driver that reads Arrow knows of the servers' types
-    fences    by table: where its pages begin; any fences but none give every row once, so they may be a little old
+    keepers   by file: front stages with their configuration, and the policies' statistics on keys that are not in them
+    accounts  by file: the time budget of a front stage for learning
+    arrow     the ADBC driver's catalogue of types, by server
+    fences    by table: the first keys of its pages; stale fences still give every row exactly once
 
-Losing it costs time, never rows: a new driver reads front stages from their files and finds fences again.
+It is a cache: a new driver reads front stages from their files and computes the fences again.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class DriverState:
     _fences: dict[str, tuple[datetime, pa.Table]] = field(default_factory=dict)
 
     def keeper(self, path: Path, config: FrontStageConfig) -> FrontStageKeeper:
-        """The keeper of the front stage in a file; another configuration begins with what the file holds."""
+        """The keeper of a front-stage file; a changed configuration starts again from the file."""
         known = self._keepers.get(path)
         if known is None or known.config != config:
             known = self._keepers[path] = FrontStageKeeper(path, config)
         return known
 
     def account(self, path: Path) -> LearningAccount:
-        """What the front stage in a file may spend on learning."""
+        """The learning budget of a front-stage file."""
         return self._accounts.setdefault(path, LearningAccount())
 
     def fences(self, origin: str, now: datetime, find: Callable[[], pa.Table]) -> pa.Table:
-        """The fences of a table: found again after a while, and as long as there are none."""
+        """The fences of a table: computed again after a while, and while there are none."""
         known = self._fences.get(origin)
         if known is None or not known[1].num_rows or now - known[0] >= FENCES_FOR:
             known = self._fences[origin] = now, find()

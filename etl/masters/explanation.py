@@ -1,11 +1,11 @@
-"""Why the joins do what they do on this machine: memory, unit costs, prices, the choice.
+"""Explain the joins on this machine: memory, measured unit costs, the price of every tactic, and the choice.
 
-    budget ─► front stage, waiting tuples, disk buffer          as the pipeline sizes them
-    pages  ─► a small trial ─► unit costs ─┐
-    real keys of the master ───────────────┴─► price of every tactic ─► the choice `auto` makes
+    budget ─► front stage, pending tuples, disk buffer          as the pipeline sizes them
+    pages  ─► a short trial ─► unit costs ─┐
+    real keys of the master ───────────────┴─► price of every tactic ─► the choice of `auto`
 
-Keys are drawn evenly from all pages: events without favourites, the dearest case. What the front stage answers in a
-real batch never gets so far.
+Keys are drawn uniformly from all pages, the most expensive distribution. In a real batch, front stage hits do not reach
+the tactic.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from etl.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One master: what its join may use, what things cost, what would be chosen."""
+    """One master: the sizes of its join, the unit costs, and the tactic that would be chosen."""
 
     master: str
-    rows: int  # about, where they are not counted
+    rows: int  # an estimate where they are not counted
     profile: MasterProfile
     front_bytes: int  # 0 without a front stage
-    front_rows: int  # about
+    front_rows: int  # an estimate
     sizes: Mapping[TacticName, Sizes]  # of one worker, by tactic that may be used
     units: UnitCosts
     choice: Choice
@@ -70,7 +70,7 @@ class Explanation:
         }
 
     def parts(self, name: TacticName) -> dict[str, int]:
-        """What one worker sets aside for a tactic."""
+        """The memory that one worker reserves for a tactic."""
         size = self.sizes[name]
         if name == "inlj":
             return {"lookup_tuples": size.lookup_tuples, "buffer_bytes": size.lookup_tuples * self.profile.row_bytes}
@@ -80,7 +80,7 @@ class Explanation:
 
 @contextmanager
 def ports_of(settings: Settings, dsn: str, master: Master, now: datetime) -> Iterator[MasterReader]:
-    """A reader of a master as it is: pages are not refreshed for being looked at."""
+    """A reader of a master's current version; does not refresh pages."""
     if settings.master_store == "pages":
         with page_store(settings.master_pages / store_name(master)).open(columns=received(master) or None) as pages:
             yield pages
@@ -102,7 +102,7 @@ def explain(
     keys: int | None = None,
     clock: Clock = time.perf_counter,
 ) -> Explanation:
-    """Explain the join with one of so many masters, for so many pending tuples with so many distinct keys."""
+    """Explain the join with one of `masters` masters, for this many pending tuples and distinct keys."""
     profile, spec = profile_of(reader), JoinSpec.named(settings.tactic)
     front_bytes, budget = divided(settings.budget_bytes, masters, spec)
     units = measure_units(UnitCosts(), clock, lookup=reader, scan=reader, index=reader)
@@ -119,7 +119,7 @@ def explain(
 
 
 def drawn_keys(scan: MasterScan, profile: MasterProfile, tuples: int, keys: int | None) -> pa.Array:
-    """Keys of real master rows for so many tuples, each distinct key at least once."""
+    """Keys of real master rows for this many tuples, each distinct key at least once."""
     rows = max(1, profile.rows)
     wanted = max(1, round(pages_touched(tuples, rows))) if keys is None else keys
     rng, found, count = np.random.default_rng(rows), [], 0
@@ -136,6 +136,6 @@ def drawn_keys(scan: MasterScan, profile: MasterProfile, tuples: int, keys: int 
 
 
 def _front_rows(config: FrontStageConfig, scan: MasterScan) -> int:
-    """How many rows like those of the first page a front stage holds."""
+    """How many rows a front stage holds, estimated from the first page."""
     rows = scan.read_pages(0, min(1, scan.page_count()))
     return FrontRows.planned(config, encode(rows.column(0)), rows).capacity if rows.num_rows else 0

@@ -1,10 +1,10 @@
-"""Master data for one batch: every master pinned at one version, however it is stored.
+"""Master data for one batch: every master pinned at one version, in any kind of store.
 
-    driver   masters.pinned(batch) ── brings the store up to what is committed now, pins a version of every master
+    driver   masters.pinned(batch) ── brings the store up to date, pins a version of every master
                 │ PinnedMaster: picklable, travels with the plan
     workers  pinned.open() ── the three ports of the joins, all workers at the same version
 
-A batch that is repeated finds the pin it made before and sees the same master rows.
+A retried batch finds its earlier pin and sees the same master rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PINS_FOR = timedelta(days=2)
 
 
 class Place(Protocol):
-    """Where one version of a master is read; travels to workers."""
+    """The location of one version of a master; sent to workers."""
 
     def open(self) -> AbstractContextManager[MasterReader]:
         """A reader, for as long as the block lasts."""
@@ -46,11 +46,11 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PinnedMaster:
-    """A master at one version: all a worker needs to read it."""
+    """A master at one version: everything a worker needs to read it."""
 
     master: Master
     version: int  # what the ledger records; equal numbers mean equal rows
-    rows_id: str  # names the rows across stores: what caches of rows go by
+    rows_id: str  # identifies the rows across stores; the key of caches
     schema: pa.Schema
     place: Place
 
@@ -59,7 +59,7 @@ class PinnedMaster:
 
 
 def rows_name(origin: str, schema: pa.Schema) -> str:
-    """A name for rows: equal names mean rows of one origin with the same columns."""
+    """An id for rows: equal ids mean rows of one origin with the same columns."""
     columns = schema.to_string(show_field_metadata=False, show_schema_metadata=False)
     return f"{origin} {hashlib.blake2b(columns.encode(), digest_size=8).hexdigest()}"
 
@@ -68,12 +68,12 @@ class Masters(Protocol):
     """One kind of store."""
 
     def pinned(self, owner: str, now: datetime, say: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
-        """Every master at what is committed now, or at what this owner pinned before."""
+        """Pin every master at its currently committed version, or at the version this owner pinned before."""
         ...
 
 
 def store_name(master: Master) -> str:
-    """The folder of a master's pages: one for a table, however many pipelines and names refer to it."""
+    """The folder of a master's pages: one per table, even if several pipelines or names refer to it."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", master.table).strip("._") or "table"
     name = f"{master.store}.{plain}"
     if plain == master.table:
@@ -82,7 +82,7 @@ def store_name(master: Master) -> str:
 
 
 def received(master: Master) -> tuple[str, ...]:
-    """The columns that rows receive from a master: those declared, and the one that dates its rows."""
+    """The columns that events get from a master: the declared ones, and its timestamp column."""
     dated = () if master.version is None or master.version in master.columns else (master.version,)
     return (*master.columns, *dated)
 
@@ -134,7 +134,7 @@ class PagesMasters:
         return pinned_pages(store, master, store.pin(owner, now))
 
     def sync(self, master: Master, say: Progress) -> Manifest:
-        """The store at what is committed in the source now: published whole the first time, and when it has to be."""
+        """Bring the store to the source's committed state: publish the first time and when required, else refresh."""
         store, source = page_store(self.root / store_name(master)), self.source_of(master)
         publisher = Publisher(store)
         try:
@@ -150,18 +150,18 @@ class PagesMasters:
 
 
 def pinned_pages(store: PageStore, master: Master, number: int) -> PinnedMaster:
-    """A version in pages, as workers need it."""
-    columns = received(master) or None  # a master that lists none gives all
+    """Describe a version in pages for workers."""
+    columns = received(master) or None  # no list means all columns
     with store.open(number, columns=columns) as view:
         place = PagesPlace(store.root, number, columns)
-        rows_id = rows_name(" ".join(view.parts), view.schema)  # runs never change, and their names never come again
+        rows_id = rows_name(" ".join(view.parts), view.schema)  # runs are immutable, and their names are never reused
         return PinnedMaster(master, view.rows_version, rows_id, view.schema, place)
 
 
 def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[..., None]:
-    """Gives the pin up when the work is done or can never be; keeps it when the batch may be tried again.
+    """Release the pin after success or a terminal error; keep it when the batch may be retried.
 
-    Work that can never be done may have met a damaged page; then the store is emptied, and the next batch publishes.
+    A terminal error may come from a damaged page; then the store is emptied, and the next batch publishes.
     """
 
     def end(_kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
@@ -169,7 +169,7 @@ def _unless_repeatable(store: PageStore, owner: str, now: datetime) -> Callable[
             if error is not None and not store.is_whole():
                 store.discard()
             store.unpin(owner)
-            with suppress(StoreBusy, *DAMAGE):  # somebody publishes: the next batch collects
+            with suppress(StoreBusy, *DAMAGE):  # a publisher is active: the next batch collects
                 store.collect(now, pins_for=PINS_FOR, wait_s=0.0)
 
     return end

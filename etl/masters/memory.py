@@ -1,6 +1,6 @@
-"""A master held in memory: the smallest thing that honours all three ports.
+"""A master in memory: the smallest implementation of all three ports.
 
-It backs the tests and small masters, and counts what it is asked, so that costs can be compared. Rows are sorted
+For tests and small masters. It counts calls, so that costs can be compared. Rows are sorted
 by key and cut into pages of `page_rows` rows, as a published master is.
 """
 
@@ -68,14 +68,14 @@ class MemoryMaster:
         return -(-self.rows // self.page_rows)
 
     def read_pages(self, first: int, count: int) -> pa.Table:
-        """The rows of pages in a row."""
+        """The rows of consecutive pages."""
         if not 0 <= first <= first + count <= self.page_count():
             raise IndexError(f"pages {first} to {first + count - 1} are not all among the {self.page_count()} pages")
         self.asked.pages += count
         return self._rows.slice(first * self.page_rows, count * self.page_rows)
 
     def pages_holding(self, keys: pa.Array) -> tuple[pa.Table, int]:
-        """All rows of the pages in which these keys lie; the index knows absent keys without reading."""
+        """All rows of the pages in which these keys lie; the index rejects absent keys without reading."""
         row = self._find(keys)
         pages = np.unique(row[row >= 0] // self.page_rows)
         parts = [self.read_pages(int(page), 1) for page in pages]
@@ -87,7 +87,7 @@ class MemoryMaster:
 
 
 def _sorted(table: pa.Table, name: str) -> tuple[pa.Table, Keys]:
-    """The rows in key order, once it is certain that every row has a key of its own."""
+    """The rows in key order; raises on duplicate keys."""
     column = to_contiguous(table.column(0))
     whole = valid(column)
     if not whole.all():

@@ -1,4 +1,4 @@
-"""Pins: which versions are still needed, and by whom.
+"""Pins: which versions are in use, and by whom.
 
     a reader   holds a shared lock on the manifest it opened; the kernel drops it when the process ends
     an owner   (a batch) has a file in `pins/`; it survives crashes, so a retry finds the version it began with
@@ -34,11 +34,11 @@ class Pins:
         self._folder = folder
 
     def of(self, owner: str) -> Pin | None:
-        """What an owner has pinned."""
+        """An owner's pin, if any."""
         return _read(self._path(owner))
 
     def put(self, pin: Pin) -> None:
-        """Pin a version; the caller holds its manifest."""
+        """Pin a version; the caller holds its manifest's lock."""
         make_folder(self._folder)
         files.write_durably(
             self._path(pin.owner),
@@ -46,7 +46,7 @@ class Pins:
         )
 
     def drop(self, owner: str) -> None:
-        """The owner is done."""
+        """Remove an owner's pin."""
         files.remove(self._path(owner))
 
     def all(self) -> list[Pin]:
@@ -59,7 +59,7 @@ class Pins:
 
 
 def _read(path: Path) -> Pin | None:
-    """A pin that cannot be read is none: its owner pins again."""
+    """Read a pin; None if it is unreadable, so that its owner pins again."""
     try:
         body = json.loads(path.read_text())
         return Pin(unquote(path.stem), int(body["version"]), datetime.fromisoformat(body["since"]))

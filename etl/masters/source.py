@@ -1,4 +1,4 @@
-"""What master pages need of the place master data comes from: all of it at a moment, and what changed since."""
+"""The port of a source of master pages: a snapshot, and the changes since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened to a master table between two moments, each key once."""
+    """The changes of a master table between two positions, each key once."""
 
     upserts: pa.Table
     deletes: pa.Array  # keys, as a struct array when the key has several columns
@@ -34,12 +34,12 @@ class Changes:
 
 
 class MasterSource(Protocol):
-    """Postgres or Delta, as publishing sees them."""
+    """A source of rows for publishing: Postgres or Delta."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """All rows, for as long as the block lasts."""
+        """All rows, valid inside the block."""
         ...
 
     def changes(self, since: Position) -> Changes:
-        """What changed after a position this source gave out."""
+        """The changes after a position of this source."""
         ...

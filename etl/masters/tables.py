@@ -1,4 +1,4 @@
-"""Tables of masters as their stores describe them: columns, types, and the columns that tell rows apart."""
+"""Schemas of master tables from their stores: columns, types and key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from etl.masters.postgres import catalog
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """A table that can be a master. `key` is empty where the store does not know one (Delta)."""
+    """A table that can be a master. `key` is empty where the store has no primary keys (Delta)."""
 
     schema: pa.Schema
     key: tuple[str, ...]
@@ -32,7 +32,7 @@ def describe_postgres(connection: postgres.Connection, table: str) -> TableDescr
 def describe_delta(location: str) -> TableDescription:
     """A Delta table at a path or URL."""
     schema = pa.schema(open_table(location).schema().to_arrow())
-    # Its reader hands out text as views and large strings; joins see plain ones.
+    # Its reader returns text as views and large strings; joins use plain strings.
     return TableDescription(pa.schema([one.with_type(stored_type(one.type) or one.type) for one in schema]), ())
 
 

@@ -1,4 +1,4 @@
-"""From settings to masters: which store joins read, and where pages are published from."""
+"""From settings to masters: the store that joins read, and the source of published pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from etl.settings import Settings
 
 
 def masters_of(settings: Settings, masters: Sequence[Master], dsn: str) -> Masters:
-    """The store that the settings name."""
+    """The store selected by the settings."""
     if settings.master_store == "direct":
         return DirectMasters(
             masters, dsn, settings.lookup_rows, partial(delta_path, settings), settings.var / "master_pins"
@@ -25,7 +25,7 @@ def masters_of(settings: Settings, masters: Sequence[Master], dsn: str) -> Maste
 
 
 def source_of(settings: Settings, dsn: str, master: Master) -> MasterSource:
-    """Where a master's pages are published from."""
+    """The source of a master's pages."""
     if master.store == "delta":
         return DeltaMaster(delta_path(settings, master), list(master.key_columns))
     dated_by = master.version or "updated_at"

@@ -1,11 +1,11 @@
-"""What one process keeps between the tasks it runs: the only place for such state.
+"""State of masters that a worker process keeps between its tasks: its only owner.
 
     page stores    by folder: a store remembers which pages it has verified (ADR 18)
-    front stages   by file: the mapped rows, until the file is written anew (ADR 17)
-    feedback       by master and kind of store: what reading costs here, corrected by every round (ADR 19)
+    front stages   by file: the mapped rows, until the file is rewritten (ADR 17)
+    feedback       by master and kind of store: measured costs of reading, corrected by every round (ADR 19)
 
-Spark reuses Python workers, so a task finds what an earlier one left. All of it is a cache: a fresh process works the
-same, only slower at first. Entries go by identity (a file and its time, a master and its store), never by task.
+Spark reuses Python workers, so a task finds the state of earlier ones. It is a cache: a new process gives the same
+results, only slower at first. Entries are keyed by identity (a file and its time, a master and its store), not by task.
 """
 
 from __future__ import annotations

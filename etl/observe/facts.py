@@ -1,4 +1,4 @@
-"""A batch as those who watch it see it: names and figures, no payload, no secrets."""
+"""A batch for observability: names and figures, no payload, no secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUTES = ("accepted", "quarantined", "duplicates", "backlog_added")
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What is told of one batch."""
+    """The reported facts of one batch."""
 
     pipeline: str
     batch: int

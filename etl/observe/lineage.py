@@ -1,4 +1,4 @@
-"""OpenLineage: one event per batch that says which datasets a run read and wrote, as the specification has it.
+"""OpenLineage: one event per batch with the datasets that a run read and wrote, by the specification.
 
 The event is posted as JSON; the client library is not needed for one request. Names: landing folders and Delta tables
 are `file` datasets, topics `kafka` ones, masters and the mart `postgres` or `file` ones.

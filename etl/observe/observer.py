@@ -1,4 +1,4 @@
-"""Tells those who watch of every batch; nothing here can fail or delay one."""
+"""Reports every batch to the configured sinks, without failing or delaying it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Observer:
             threading.Thread(target=self._send_all, name="openlineage", daemon=True).start()
 
     def __call__(self, facts: BatchFacts, pipeline: Pipeline) -> None:
-        """One line in the log, and what is configured; a report that is written again tells nothing new."""
+        """Write the log line and send to the configured sinks; not repeated when a report is rewritten."""
         if self._observed.get(facts.pipeline) == (facts.batch, facts.state):
             return
         self._observed[facts.pipeline] = (facts.batch, facts.state)
@@ -47,13 +47,13 @@ class Observer:
             log.warning("batch could not be observed", pipeline=facts.pipeline, batch=facts.batch, exc_info=True)
 
     def _send_all(self) -> None:
-        """Send events in their order; one that is not taken is dropped."""
+        """Send events in order; an event that fails is dropped."""
         url = str(self._settings.openlineage_url).rstrip("/") + "/api/v1/lineage"
         while True:
             event = self._events.get()
             try:
                 httpx.post(url, json=event, timeout=_TIMEOUT_S).raise_for_status()
-            except Exception as error:  # nobody would start this thread again
+            except Exception as error:  # this thread is never restarted
                 log.warning("lineage event dropped", job=event["job"]["name"], reason=type(error).__name__)
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ _COUNTERS = (
 
 
 class Telemetry:
-    """Metrics and traces of batches, on providers of our own: those of Airflow or of a user stay as they are."""
+    """Metrics and traces of batches, on separate providers: those of Airflow or of a user are not touched."""
 
     def __init__(self, meters: MeterProvider, tracers: TracerProvider) -> None:
         self._meters, self._tracers = meters, tracers
@@ -63,7 +63,7 @@ class Telemetry:
 
     @classmethod
     def in_mode(cls, mode: Mode) -> Telemetry | None:
-        """The telemetry that a setting asks for; None when it is off."""
+        """The telemetry selected by a setting; None when it is off."""
         if mode == "off":
             return None
         from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
@@ -81,7 +81,7 @@ class Telemetry:
         )
 
     def record(self, facts: BatchFacts) -> None:
-        """Count a batch and lay out its trace; sending happens elsewhere, later."""
+        """Record a batch's metrics and trace; they are exported asynchronously."""
         self._count(facts)
         self._trace(facts)
 

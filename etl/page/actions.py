@@ -1,4 +1,4 @@
-"""What people may do on the page. Each is a run of a DAG: checked by its form, retried, logged and in somebody's name.
+"""Actions on the page. Each is a run of a DAG: validated by its form, retried, logged, and on behalf of a user.
 
     link ─▶ confirmation (what will happen, signed) ─▶ POST ─▶ run of a DAG ─▶ how it goes
 
@@ -25,7 +25,7 @@ _MOST_ROWS = 500
 
 
 class ValueRefused(TerminalError):
-    """A value that an action cannot use."""
+    """A value that is invalid for an action."""
 
     def __init__(self, name: str, given: str, allowed: str) -> None:
         super().__init__(name, given, allowed)
@@ -37,7 +37,7 @@ class ValueRefused(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The values of a form, checked."""
+    """The validated values of a form."""
 
     pipeline: str | None = None
     batch: int | None = None
@@ -51,7 +51,7 @@ class Asked:
 
     @classmethod
     def of(cls, form: Mapping[str, Sequence[str]]) -> Asked:
-        """What a form says; values that no action could use are refused with a sentence."""
+        """Parse a form; raises for values that no action accepts."""
         batch, rows, note = _one(form, "batch"), tuple(form.get("row", ())), _one(form, "note") or ""
         reason = _one(form, "reason")
         if batch is not None and not (batch.isascii() and batch.isdecimal() and 0 < int(batch) < 2**62):
@@ -81,13 +81,13 @@ class Asked:
         )
 
     def signed(self) -> dict[str, Any]:
-        """What a confirmation is about: everything but what is typed into it."""
+        """The values covered by a confirmation's signature: all but those typed into it."""
         lines = {"pipeline": self.pipeline, "batch": self.batch, "reason": self.reason, "rows": list(self.rows)}
         return {**lines, "query": self.query, "sql": self.sql, "within": self.within}
 
     @property
     def lines(self) -> str:
-        """The refused lines that are meant, in words."""
+        """The selected refused lines, in words."""
         if self.rows:
             return f"{len(self.rows)} refused lines ({', '.join(self.rows[:10])}{'…' if len(self.rows) > 10 else ''})"
         parts = [f"of batch {self.batch}" * bool(self.batch), f"refused for {self.reason}" * bool(self.reason)]
@@ -96,7 +96,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something to do: which DAG does it, with what, and what a person is asked before."""
+    """An action: its DAG, the run's configuration, and the text of its confirmation."""
 
     name: str
     label: str
@@ -106,10 +106,10 @@ class Action:
     needs: tuple[str, ...] = ()  # of `pipeline`, `batch`, `lines`, `query`
     needs_note: bool = False
     grave: bool = False
-    examine: Callable[[Queries, Asked, str], None] | None = None  # what a form cannot say, checked before it is shown
+    examine: Callable[[Queries, Asked, str], None] | None = None  # further checks before the form is shown
 
     def order(self, asked: Asked) -> Order:
-        """The run that is asked for. Raises `ValueRefused` when something is missing."""
+        """The run to start. Raises `ValueRefused` when a value is missing."""
         self.check(asked)
         if self.needs_note and not asked.note.strip():
             raise ValueRefused("note", "", "a reason: this is final")

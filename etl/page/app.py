@@ -1,4 +1,4 @@
-"""The page as an application to mount: a door for everything, then the parts of the page, then nothing.
+"""The page as an ASGI application to mount: access control for every route, sections, and a 404 for the rest.
 
 app = create_app(settings, dsn, access);   host.mount("/frontstage", app)
 """
@@ -72,7 +72,7 @@ def _nothing_here(guest: Guest, path: str) -> Response:  # noqa: ARG001
 
 
 async def _sentence(request: Request, error: Exception) -> HTMLResponse:
-    """An error of ours as a page: its sentence, and what the browser should think of it."""
+    """One of our errors as a page: its message, with the HTTP status."""
     status = 503 if isinstance(error, TransientError) else 400
     for kind, code in ((NotLoggedIn, 401), (Forbidden, 403), (FormRefused, 403), (NotFound, 404)):
         if isinstance(error, kind):

@@ -2,8 +2,8 @@
 
     times, series ──▶ scale ──▶ <svg> with a title for every step, colours by CSS variables ──▶ Chart
 
-The drawing is for the eye; `label` says the same in words, and the page has the figures in a table beside it. All text
-inside is numbers, times and names of ours: nothing of a user's data is drawn.
+`label` describes the drawing in words, and the page has the figures in a table beside it. All text inside is numbers,
+times and our own names, never user data.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def lines(
     highest: float | None = None,
     axis: Callable[[float], str] | None = None,
 ) -> Chart:
-    """A line per series; it is broken where nothing is known. `axis` writes what stands beside it."""
+    """A line per series, broken at unknown values. `axis` formats its labels."""
     known = [value for one in series for value in one.values if value is not None]
     if not known or not (any(known) or highest):
         return Chart(title, about, f"{title}: nothing in this time.", None)
@@ -114,7 +114,7 @@ def lines(
 
 
 def sparkline(hours: Sequence[int]) -> Markup:
-    """A column for every one of the last hours: when something was loaded, and how much."""
+    """A column for each of the last hours: the amount loaded."""
     highest, wide = max(hours, default=0), 240.0 / max(1, len(hours))
     drawn = []
     for number, count in enumerate(hours):
@@ -169,7 +169,7 @@ def _time_axis(times: Sequence[datetime], scale: _Scale) -> list[str]:
 
 
 def _round_times(times: Sequence[datetime]) -> list[int]:
-    """Steps that begin at round times, as few as are read at a glance: every six hours, every five days."""
+    """Steps that begin at round times, few enough to read at a glance: every six hours, every five days."""
     for round_s in (900, 3600, 3 * 3600, 6 * 3600, 86_400, 5 * 86_400, 30 * 86_400):
         found = [step for step, at in enumerate(times) if at.timestamp() % round_s == 0]
         if len(found) <= _TIMES:

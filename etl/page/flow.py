@@ -1,4 +1,4 @@
-"""The flow of one batch as a drawing: where its events came from and where they went, a count on every edge.
+"""The flow of one batch as a drawing: sources and routes of its events, with a count on every edge.
 
     landed lines ──12,000──▶ ┌───────┐ ──11,200──▶ fact
                              │ batch │ ─────480──▶ quarantine
@@ -25,7 +25,7 @@ _MIDDLE = (285, 90, 150, 80)
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One way that events took."""
+    """One edge of the flow."""
 
     name: str
     colour: str
@@ -35,7 +35,7 @@ class Edge:
 
 
 def edges(counts: BatchCounts) -> tuple[Edge, ...]:
-    """Every way, those that nobody took included."""
+    """All edges, including those with zero events."""
     return (
         Edge("Landed lines", "accepted", counts.lines, True, 60),
         Edge("From the backlog", "backlog", counts.backlog_resolved, True, 200),

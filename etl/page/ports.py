@@ -1,4 +1,4 @@
-"""What the page needs of the program it lives in: who is asking, what they may do, and runs of DAGs."""
+"""The page's port to its host: authentication, permissions, and runs of DAGs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from etl.errors import TerminalError
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who has logged in. `who` is the host's own idea of them, handed back to it unopened."""
+    """A logged-in user. `who` is the host's own, opaque user object."""
 
     id: str
     name: str
@@ -22,7 +22,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """A DAG as the scheduler knows it."""
+    """A DAG's state in the scheduler."""
 
     name: str
     paused: bool
@@ -30,7 +30,7 @@ class Dag:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A run that somebody has confirmed. `action` names it in the audit log."""
+    """A run that a user has confirmed. `action` names it in the audit log."""
 
     action: str
     dag: str
@@ -40,14 +40,14 @@ class Order:
 
 
 class NotLoggedIn(TerminalError):
-    """Nobody is asking."""
+    """The request has no logged-in user."""
 
     def __str__(self) -> str:
         return "please log in"
 
 
 class Forbidden(TerminalError):
-    """Somebody asks who may not."""
+    """The user lacks the permission."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -72,11 +72,11 @@ class Access(Protocol):
     """The host of the page."""
 
     async def user(self, request: Request) -> User:
-        """Who is asking. Raises `NotLoggedIn`."""
+        """The user of a request. Raises `NotLoggedIn`."""
         ...
 
     def may_run(self, user: User, dag: str) -> bool:
-        """Whether they may start runs of a DAG."""
+        """Whether the user may start runs of a DAG."""
         ...
 
     def dag(self, name: str) -> Dag | None:
@@ -84,17 +84,17 @@ class Access(Protocol):
         ...
 
     def start(self, user: User, order: Order) -> str:
-        """Start a run in somebody's name and note it in the audit log; gives its id. Raises `RunRefused`."""
+        """Start a run on behalf of a user, with an entry in the audit log; returns its id. Raises `RunRefused`."""
         ...
 
     def run_state(self, dag: str, run_id: str) -> str | None:
-        """How a run stands."""
+        """The state of a run."""
         ...
 
     def secret(self) -> bytes:
-        """What forms are signed with; the same in every process of the host."""
+        """The key for signing forms; the same in every process of the host."""
         ...
 
     def login_url(self, request: Request) -> str:
-        """Where to log in."""
+        """The URL of the login page."""
         ...

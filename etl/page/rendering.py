@@ -1,4 +1,4 @@
-"""How pages are filled: the run reports' frame and style, all text escaped, links relative to where the page is."""
+"""Rendering of pages: the run reports' layout and style, all text escaped, relative links."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
 
 def root(request: Request) -> str:
-    """The way from a page to the page's root, for links: `./`, `../`, …"""
+    """The relative path from a page to the root, for links: `./`, `../`, …"""
     return "../" * (get_route_path(request.scope).count("/") - 1) or "./"
 
 
 def state(name: str) -> tuple[str, str]:
-    """What a state is called, and its tone."""
+    """A state's label and tone."""
     return STATES.get(name, (figures.visible(name), "calm"))
 
 
@@ -68,17 +68,17 @@ def age(since: datetime | None, now: datetime) -> str:
 
 
 def value(given: object) -> str:
-    """A value of a row as text: NULL is not the word None."""
+    """A value of a row as text; NULL is not shown as `None`."""
     return "NULL" if given is None else str(given)
 
 
 def sentence(text: str) -> str:
-    """A text as the beginning of a sentence."""
+    """A text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def prose(text: str) -> Markup:
-    """A text of ours in which commands stand between `…`; whatever is foreign in it is escaped."""
+    """Our own text with commands in backquotes; everything is escaped."""
     safe = str(escape(figures.visible(sentence(text))))
     return Markup(_COMMAND.sub(r"<code>\1</code>", safe))  # noqa: S704 - escaped before
 

@@ -1,8 +1,8 @@
-"""What every answer of the page carries, and how a confirmed form is told from a forged one.
+"""Security headers of every response, and signed forms against CSRF.
 
-A form is signed for one person, one action and the very values that were shown for confirmation, and for an hour: a
-page of somebody else can neither read such a signature nor make one. The browser's own word about where a request
-comes from (`Sec-Fetch-Site`, `Origin`) is asked as well.
+A form is signed for one user, one action and the values that were shown for confirmation, and is valid for an hour:
+another site can neither read nor create such a signature. The browser's headers about the origin of a request
+(`Sec-Fetch-Site`, `Origin`) are checked as well.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ DOCS_HEADERS = HEADERS | {
 
 
 class FormRefused(TerminalError):
-    """A form that was not made here, for this person, or a while ago."""
+    """A form that was not issued here, or for another user, or too long ago."""
 
     def __str__(self) -> str:
         return "this form has expired or was not made by this page; go back, look at it again and confirm"
 
 
 def sign(secret: bytes, user: User, action: str, values: Mapping[str, Any], at: float | None = None) -> str:
-    """The signature of a form that asks somebody to confirm an action."""
+    """The signature of a confirmation form."""
     made = int(time.time() if at is None else at)
     return f"{made}.{_digest(secret, user, action, values, made)}"
 
 
 def check(secret: bytes, user: User, action: str, values: Mapping[str, Any], signature: str) -> None:
-    """Raises `FormRefused` unless `sign` made this for the same person, action and values within the hour."""
+    """Raises `FormRefused` unless `sign` issued this for the same user, action and values within the hour."""
     made, _, digest = signature.partition(".")
     if not made.isdecimal() or len(made) > 12 or not 0 <= time.time() - int(made) <= VALID_S:
         raise FormRefused
@@ -67,8 +67,8 @@ def check(secret: bytes, user: User, action: str, values: Mapping[str, Any], sig
 def check_origin(request: Request) -> None:
     """Raises `FormRefused` when the browser says that another site sent the request.
 
-    `Sec-Fetch-Site` cannot be set by a page and is always meant for this address; `Origin` may be `null` for a form of
-    our own, so only browsers that know no other word are asked for it.
+    `Sec-Fetch-Site` cannot be forged by a page and refers to this address; `Origin` may be `null` for our own forms, so
+    it is checked only for browsers without `Sec-Fetch-Site`.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None and site not in ("same-origin", "none"):

@@ -1,4 +1,4 @@
-"""What all views share: the settings, the ledger, what is declared, and what somebody may see of it."""
+"""Shared by all views: settings, ledger, declarations, and a user's permissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class NotFound(TerminalError):
-    """Something that is not there, or not any more."""
+    """The requested object does not exist, or no longer does."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -40,7 +40,7 @@ class NotFound(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One Frontstage, as the page sees it."""
+    """One Frontstage installation."""
 
     settings: Settings
     dsn: Callable[[], str]
@@ -48,7 +48,7 @@ class Site:
 
     @contextmanager
     def ledger(self) -> Iterator[postgres.Connection]:
-        """A connection that only reads."""
+        """A read-only connection."""
         with postgres.connect(self.dsn()) as connection:
             read_only(connection)
             yield connection
@@ -56,7 +56,7 @@ class Site:
     @property
     def queries(self) -> Queries:
         """Ad-hoc queries over streams."""
-        from etl.streams.adhoc.service import Queries  # brings the join's kernels: only when somebody asks
+        from etl.streams.adhoc.service import Queries  # lazy: imports the join's kernels
 
         return Queries(self.settings, self.dsn())
 
@@ -72,18 +72,18 @@ class Site:
 
     @property
     def local_kinds(self) -> Mapping[str, str]:
-        """The correlations whose figures are those of batches, and of what kind each is."""
+        """The correlations with figures by batch, and the kind of each."""
         return {name: kind_of(one) for name, one in self.correlations.items() if not isinstance(one, SiteCorrelation)}
 
     @property
     def over_sites(self) -> list[str]:
-        """The correlations whose figures are those of sites."""
+        """The correlations with figures by site."""
         return [name for name, one in self.correlations.items() if isinstance(one, SiteCorrelation)]
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who may see something: nobody else gets further than the door."""
+    """A user who may see at least something; others are refused access."""
 
     site: Site
     user: User
@@ -119,7 +119,7 @@ class Visitor:
 
 
 async def visitor(request: Request) -> Visitor:
-    """Who is asking. Raises `NotLoggedIn` or `Forbidden`: every address of the page depends on this."""
+    """The user of a request. Raises `NotLoggedIn` or `Forbidden`; a dependency of every route."""
     site: Site = request.app.state.site
     user = await site.access.user(request)
     names = [one.name for one in site.pipelines] + [CORRELATIONS]
@@ -134,14 +134,14 @@ Guest = Annotated[Visitor, Depends(visitor)]
 
 
 def kind_of(one: AnyCorrelation) -> str:
-    """Of what kind a correlation is."""
+    """The kind of a correlation."""
     if isinstance(one, SiteCorrelation):
         return "streams at sites"
     return "documents" if isinstance(one, DocumentCorrelation) else "streams"
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """What changes when a file of a folder does: declarations are read again only then."""
+    """A value that changes with any file of a folder, as the key for caching declarations."""
     files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
     return tuple((path.name, (found := path.stat()).st_mtime_ns, found.st_size) for path in files)
 

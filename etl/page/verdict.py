@@ -1,8 +1,8 @@
-"""Is the warehouse fresh, complete and correct? One answer to each, and if it is no, which pipeline and why.
+"""Is the warehouse fresh, complete and correct? One answer to each, with the pipelines and reasons if it is no.
 
     PipelineNow … ──▶ verdict ──▶ Answer("Fresh", "no", ("a pipeline", "2 files lie unread for 5 minutes"))
 
-A pipeline that has never run answers nothing; it is late only once something waits for it.
+A pipeline that has never run does not count; it is late only once it has input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Problem = Callable[[PipelineNow], tuple[Tone, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """To one question: a word, what makes it so, and the pipelines that are to blame."""
+    """The answer to one question: a word, the reason, and the pipelines with problems."""
 
     question: str
     tone: Tone
@@ -53,7 +53,7 @@ def _answer(
 
 def _not_fresh(one: PipelineNow) -> tuple[Tone, str] | None:
     if one.held is not None:
-        return None  # somebody has to decide whether it is correct; that is said there
+        return None  # waits for a decision; reported under "correct"
     if one.stuck is not None:
         return "bad", one.stuck.what
     if one.overloaded:

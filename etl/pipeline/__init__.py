@@ -3,10 +3,10 @@
 fix input → read → parse → rules → claims → dedupe → enrich → route → write → decide        then audit, then publish
 ├ driver ┤├───── task: read ─────┤├──────────── task: route ───────────────┤├─ driver ────────────────────────────┤
 
-    input        what a batch finds to do, and how much of it
+    input        what a batch reads, and how much of it
     tasks        read and route, their parts, and what travels between them
     loading      from a decision to tables that people read: dimensions, mart, Delta logs
-    review       what people decide: refused lines, held batches, days that are read again
-    inspection   what people ask: where events are, how a batch went, why nothing moves
-    upkeep       what keeps batches cheap, what goes when it is old
+    review       decisions of people: refused lines, held batches, reprocessed days
+    inspection   queries by people: where events are, how a batch went, why a pipeline is stuck
+    upkeep       maintenance: compaction, garbage, retention
 """

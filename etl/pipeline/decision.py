@@ -1,4 +1,4 @@
-"""From what the tasks report to one decision: sums, files, claims."""
+"""Aggregate the results of all tasks into one decision: counts, files, claims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SchemaDrift(TerminalError):
 
 @dataclass(slots=True)
 class Gathered:
-    """All that the tasks of one try reported."""
+    """The results of all tasks of one try."""
 
     slices: list[tuple[int, str, int]] = field(default_factory=list)  # ordinal, digest, lines
     changed: frozenset[int] = frozenset()
@@ -53,7 +53,7 @@ class Gathered:
 
 
 def gather(messages: Iterable[Message]) -> Gathered:
-    """Put together what tasks reported; raises the first error that one of them met."""
+    """Collect the messages of all tasks; raises the first error among them."""
     gathered = Gathered()
     for message in messages:
         if message.kind == "error":
@@ -89,7 +89,7 @@ def _add_result(gathered: Gathered, result: Mapping[str, Any]) -> None:
 
 
 def decide(gathered: Gathered, versions: Mapping[str, int]) -> Decision:
-    """The decision: lines as the readers counted them, the rest as the routers wrote it."""
+    """Build the decision: line counts come from the readers, everything else from the routers."""
     sums: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     joins: dict[str, JoinCounts] = {}
@@ -120,7 +120,7 @@ def decide(gathered: Gathered, versions: Mapping[str, int]) -> Decision:
 
 
 def require_schema(gathered: Gathered, pipeline: Pipeline, batch: int) -> None:
-    """Refuse to decide a batch whose events are no longer what is declared."""
+    """Raise `SchemaDrift` for a batch whose events no longer match the declared schema."""
     lost = tuple(departed(gathered.seen, pipeline.stream.fields))
     if lost and pipeline.schema_drift == "stop":
         raise SchemaDrift(pipeline.name, batch, lost, tuple(gathered.seen.added))

@@ -1,8 +1,8 @@
-"""The join engine between batches: pins master versions, keeps the front stages, learns from what tasks tell.
+"""The join engine between batches: pins master versions and trains the front stages from the tasks' notes.
 
     pinned ─▶ plan ─▶ enrich (workers) ─▶ notes ─▶ learn_later ─▶ the next batch starts warmer
 
-Learning runs beside the audit and the publishing of its batch, and ends when the next batch plans (ADR 25).
+Learning runs in the background, beside the audit and publish of its batch, and ends when the next batch plans (ADR 25).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Engine:
     folder: Path = field(kw_only=True)  # of the front stages
 
     def pinned(self, owner: str, now: datetime, say: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
-        """Every master at one version, for as long as the block lasts; a repeated batch gets the same."""
+        """Pin every master at one version until the block ends; a retried batch gets the same versions."""
         return self.masters.pinned(owner, now, say)
 
     def plan(self, pinned: Sequence[PinnedMaster], control: Control, tasks: int, progress: Progress) -> EnrichPlan:
-        """What workers need, front stages made good for these versions."""
+        """The plan for workers; front stages are first brought to the pinned versions."""
         wrong = process_state().finish_learning(self.pipeline, hurry=True)
-        if wrong is not None:  # it would only have made this batch quicker
+        if wrong is not None:  # not fatal: learning only makes a batch faster
             progress(f"the front stages of {self.pipeline} have not learned from the last batch: {wrong}")
         own = self.settings
         return EnrichPlan(
@@ -64,7 +64,7 @@ class Engine:
         batch_s: float,
         going_on: Callable[[], bool] = lambda: True,
     ) -> dict[str, FrontStageStats]:
-        """Let front stages learn from what the tasks of a batch wanted, as far as its time pays for that."""
+        """Update the front stages from the key frequencies of a batch, within a share of the batch's duration."""
         stats = {}
         for one in pinned:
             wanted = notes[one.master.name].learned if one.master.name in notes else None
@@ -80,7 +80,7 @@ class Engine:
         return stats
 
     def learn_later(self, pinned: Sequence[PinnedMaster], notes: Notes, batch_s: float, pins: ExitStack) -> None:
-        """The same beside the rest of the batch; the pins are given up when it is done."""
+        """The same in the background; releases the pins when it is done."""
 
         def work(going_on: Callable[[], bool]) -> None:
             with pins:
@@ -95,7 +95,7 @@ class Engine:
             return self._keeper(pinned, masters).ready(ports, pinned.rows_id, pinned.schema)
 
     def _budget(self, pinned: PinnedMaster, control: Control) -> BatchBudget:
-        """What a task may read of a master: by its batch's deadline and by the settings."""
+        """How much of a master a task may read: limited by the batch's deadline and by the settings."""
         fixed = BatchBudget(self.settings.task_pages, self.settings.task_lookups)
         return fixed.within(control.budgets.get(pinned.master.name, UNBOUNDED))
 

@@ -1,11 +1,11 @@
-"""Run the tasks of a batch; when they are lost again and again, find the lines they do not survive.
+"""Run the tasks of a batch; when they crash repeatedly, find the poison lines by bisection.
 
     try ─ lost ─ try ─ lost ─ try ─ lost ─▶ search: halve the input, try each half ─▶ lines ─▶ try without them
                                                                                             (refused as `poison`)
 
-A lost try is one whose process died or whose code broke: not an error of ours, which says by its kind whether another
-try helps. What is about to be tried is in the ledger before, so a try that takes the whole driver along counts, too,
-and the next process goes on with the search where it was. See ADR 62.
+A try is lost when its process died or its code raised a foreign exception; our own errors say by their kind whether to
+retry. Each try is recorded in the ledger before it starts, so one that kills the driver counts, too, and the next
+process continues the search. See ADR 62.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 TRIES = 3
 """Lost in a row before anybody suspects the input."""
-_SILENT_DEATHS = 2  # of one half, before it is halved: once may be somebody who pulled the plug
-_MOST_LINES = 20  # beyond which it is not the lines
+_SILENT_DEATHS = 2  # of one half, before it is halved: a single one may be a power failure
+_MOST_LINES = 20  # with more, the lines are not the cause
 
 
 class NotTheLines(TerminalError):
-    """Tasks are lost, and leaving single lines out does not help."""
+    """Tasks are lost, and leaving out single lines does not help."""
 
     def __init__(self, pipeline: str, batch: int, why: str, cause: str) -> None:
         super().__init__(pipeline, batch, why, cause)
@@ -53,7 +53,7 @@ class NotTheLines(TerminalError):
 
 
 class Heard(Protocol):
-    """What the tasks of a try reported."""
+    """The results of a try, as far as the search needs them."""
 
     @property
     def changed(self) -> Collection[int]:
@@ -78,7 +78,7 @@ class Trial(Protocol[T_co]):
     def slices(self) -> Sequence[Slice]: ...
 
     def source(self, one: Slice) -> tuple[Path, Format]:
-        """The folder that a slice's file is in, and how its stream is written."""
+        """The folder of a slice's file, and the stream's format."""
         ...
 
     def run(self, lines: LineChoice, only: Collection[int] | None) -> T_co:
@@ -116,17 +116,17 @@ class PlanTrial:
 
 
 def run(executor: Executor, book: LossBook, plan: BatchPlan, progress: Progress) -> Gathered:
-    """What the tasks of a pipeline's batch tell, in the end."""
+    """Run the tasks of a pipeline's batch to success; returns their results."""
     return survive(PlanTrial(executor, plan), book, progress)
 
 
 def survive(trial: Trial[T], book: LossBook, progress: Progress) -> T:
-    """What the tasks of a batch tell, in the end."""
+    """Run the tasks of a batch to success, searching for poison lines if needed; returns their results."""
     return _Search(trial, book, progress, book.read()).run()
 
 
 def line_choice(losses: Losses, parts: Sequence[Part] = ()) -> LineChoice:
-    """Lines to leave out because tasks do not survive them; `parts`: of these lines only."""
+    """Leave out poison lines; `parts`: read these lines only."""
     poison: dict[int, set[int]] = defaultdict(set)
     for ordinal, line in losses.poison:
         poison[ordinal].add(line)
@@ -158,26 +158,26 @@ class _Search(Generic[T]):
         return gathered
 
     def _try(self, lines: LineChoice, parts: Sequence[Part] | None = None) -> T | None:
-        """One try, noted before it begins; None when it was lost. `parts`: of these lines only."""
+        """One try, recorded before it begins; None when it was lost. `parts`: read these lines only."""
         self.losses.lost += 1
         self.book.write(self.losses)
         try:
             gathered = self.trial.run(lines, None if parts is None else {ordinal for ordinal, _, _ in parts})
             if gathered.changed:
-                self._heard()  # the batch is tried again with what is left of its input
+                self._uncount_try()  # the batch is retried with the rest of its input
             return gathered
         except TaskLost as lost:
             self.cause = str(lost)
             return None
         except DriverLost:
-            raise  # nothing was heard of the tasks: this counts as a loss
+            raise  # no results from the tasks: this counts as a loss
         except BaseException:
-            with suppress(Exception):  # the first error is the one to tell
-                self._heard()
+            with suppress(Exception):  # the first error is the one to report
+                self._uncount_try()
             raise
 
-    def _heard(self) -> None:
-        """The newest try was not lost."""
+    def _uncount_try(self) -> None:
+        """The last try was not lost: take back the loss that was counted before it."""
         self.losses.lost -= 1
         self.book.write(self.losses)
 
@@ -197,7 +197,7 @@ class _Search(Generic[T]):
                 continue
             suspects.deaths += 1
             if self._try(line_choice(self.losses, suspects.parts), suspects.parts) is None:
-                suspects.deaths = _SILENT_DEATHS  # it was seen to die: no doubt
+                suspects.deaths = _SILENT_DEATHS  # its death was observed: no second try needed
             else:
                 self.losses.suspects.pop()
         self.book.write(self.losses)
@@ -240,7 +240,7 @@ class _Search(Generic[T]):
         return (one.ordinal, 1, last) if last else None
 
     def _given_up(self, why: str) -> NotTheLines:
-        """The end of a search: the next run begins with a try, for somebody may have changed something."""
+        """End a search without a result: the next run starts with an ordinary try, as the cause may have been fixed."""
         self.book.write(Losses(lost=TRIES - 1))
         return self._not_the_lines(why)
 

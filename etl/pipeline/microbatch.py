@@ -8,8 +8,8 @@
                   a failed audit holds the batch and takes the rows back
     5 publish     files into the Delta logs, then mart and ledger in one Postgres commit
 
-If the ledger holds a decision, nothing recomputes it: everything after is derived from it by writes that may be
-repeated. What a try wrote that was not decided is garbage, and maintenance removes it.
+A decision in the ledger is never recomputed: every later step derives from it by idempotent writes. Files of an
+undecided try are garbage, which maintenance removes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Clock = Callable[[], datetime]
 Checkpoint = Callable[[str], None]
 """Called with the name of every point between two writes; tests end the process there."""
 
-_TASK_BYTES = 4 * 2**20  # of input, below which another task costs more than it saves
+_TASK_BYTES = 4 * 2**20  # least input per task: with less, another task costs more than it saves
 _TRIES_WHILE_INPUT_CHANGES = 50
 
 
@@ -67,15 +67,15 @@ class InputRestless(TransientError):
 
 
 class Executor(Protocol):
-    """Runs the tasks of a batch somewhere: on Spark, or in this process."""
+    """Runs the tasks of a batch: on Spark, or in this process."""
 
     @property
     def slots(self) -> int:
-        """How many tasks run at a time."""
+        """How many tasks run concurrently."""
         ...
 
     def run(self, plan: BatchPlan) -> list[Message]:
-        """Run reading and routing tasks; gives all that they tell."""
+        """Run reading and routing tasks; returns all of their messages."""
         ...
 
     def fetch(self, wanted: Fetch) -> None:
@@ -84,12 +84,12 @@ class Executor(Protocol):
 
 
 def no_fault(_: str) -> None:
-    """No fault is injected here."""
+    """The default checkpoint: injects no fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Everything one pipeline's batches need, for as long as somebody holds the writer's lock."""
+    """Everything one pipeline's batches need while the writer's lock is held."""
 
     resolved: ResolvedPipeline
     places: Places
@@ -117,17 +117,17 @@ class MicroBatch:
     # ── 1. fix input ───────────────────────────────────────────────────────────────────────────────────────────
 
     def next(self, run_id: str) -> BatchRecord | None:
-        """The batch to go on with: one that is begun, else what has landed or can stop waiting. None: nothing to do."""
+        """The batch to work on: an unfinished one, else a new one from landed input and backlog. None: no input."""
         recover.settle(self)
         begun = self.ledger.oldest_unloaded()
         if begun is not None and begun.state == "held" and begun.verdict is not None and begun.audit is not None:
-            begun = aside.set_aside(self, begun, begun.audit)  # rejected: nobody may wait for it any longer
+            begun = aside.set_aside(self, begun, begun.audit)  # rejected: it must not block the pipeline any longer
         if begun is not None and begun.state != "reading":
             self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
             return begun
         batch = self._fix(run_id) if begun is None else begun.batch
         while batch is not None and not self._decide(batch):
-            batch = self._fix(run_id)  # all that was fixed has changed since: what is there now?
+            batch = self._fix(run_id)  # every fixed file has changed since: fix what is there now
         if batch is None:
             self._put_away()
             return None
@@ -159,7 +159,7 @@ class MicroBatch:
         return batch
 
     def _control(self, files: Sequence[LandedFile], consumed: Mapping[bytes, Consumed], in_topic: int) -> Control:
-        """What the next batch may do and still end in time."""
+        """The limits of the next batch, so that it ends in time."""
         pipeline = self.resolved.pipeline
         landed = sum(file.size - (consumed[file.name].end if file.name in consumed else 0) for file in files)
         shed = sum(file.waiting for file in self.ledger.backlog_files() if file.cause == "time")
@@ -171,7 +171,7 @@ class MicroBatch:
         return control
 
     def _can_go_on(self, now: datetime) -> bool:
-        """Whether anything that waits is worth a batch of its own."""
+        """Whether waiting events alone are worth a batch."""
         if not self.ledger.backlog_files() and not self.ledger.unknown_files():
             return False
         with self.engine.pinned(f"{self.name} backlog", now, self.progress) as masters:
@@ -183,15 +183,15 @@ class MicroBatch:
     def _waiting(
         self, masters: Iterable[PinnedMaster], now: datetime, reload: int | None = None
     ) -> tuple[BacklogFile, ...]:
-        """Files of the backlog worth another try: shed events as far as there is room, oldest first; others when
-        masters or patience have changed."""
+        """Files of the backlog to retry: shed events as far as there is room, oldest first; others when masters or
+        the grace have changed."""
         files, unknown = self.ledger.backlog_files(), self.ledger.unknown_files()
         if not files and not unknown:
             return ()
         patience = now - self.resolved.pipeline.grace
         last = self.ledger.last_decided()
         hopeful = waiting.may_go_on((*files, *unknown), self.places, tuple(masters), last)
-        hopeful |= set() if last is None else last.decided.released_files  # rows may have come while they were held
+        hopeful |= set() if last is None else last.decided.released_files  # rows may have come since
         hopeful |= {file.path for file in (*files, *unknown) if file.retry}
         waited = [file for file in files if file.cause == "master" and (file.since < patience or file.path in hopeful)]
         shed = deadline.oldest((file for file in files if file.cause == "time"), reload)
@@ -200,7 +200,7 @@ class MicroBatch:
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 
     def _decide(self, batch: int) -> bool:
-        """Decide a batch whose input is fixed. False when there turned out to be nothing in it."""
+        """Decide a batch whose input is fixed. False when that input turned out to be empty."""
         began, started_s = self.ledger.get(batch), time.perf_counter()
         if not self._fetch(batch):
             self.ledger.abandon(batch)
@@ -227,7 +227,7 @@ class MicroBatch:
         raise InputRestless(self.name, tuple(one.file.label for one in slices))
 
     def _fetch(self, batch: int) -> bool:
-        """Copy the offsets that a batch reads. False: they are gone, and it is declared that this stops nobody."""
+        """Copy the offsets that a batch reads. False: the broker lost them, and the topic is declared to go on then."""
         if self.topic is None:
             return True
         try:
@@ -275,12 +275,12 @@ class MicroBatch:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
         decided_at = self.clock()
         self.checkpoint("before the note")
-        self.ledger.fence(self.writer.epoch)  # a writer that was overtaken would replace the note of another decision
+        self.ledger.fence(self.writer.epoch)  # an overtaken writer must not replace another note
         recover.write_note(self.places, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
         if tried := [file.path for file in plan.backlog if file.retry]:
-            self.ledger.retried(tried)  # one that is tried once more does no harm
+            self.ledger.retried(tried)  # not in the decision's commit: a file that is retried once more does no harm
         waiting.remember(self.places, plan.batch, masters)
         self.checkpoint("after the decision")
         joins = {name: {**notes.as_json(), "tasks": plan.routers} for name, notes in gathered.notes.items()}
@@ -306,7 +306,7 @@ class MicroBatch:
         return record
 
     def audit_failed(self, record: BatchRecord) -> AuditFailed:
-        """What to tell of a batch whose accepted events wait for a person."""
+        """The error for a batch whose accepted events wait for a person."""
         expectations = (record.audit or {}).get("expectations", ())
         failed = tuple(one["name"] for one in expectations if not one["success"])
         return AuditFailed(self.name, record.batch, failed, str(self.audits.docs / "index.html"))
@@ -314,7 +314,7 @@ class MicroBatch:
     # ── 5. publish ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def publish(self, batch: int, rows: Copying | None = None) -> BatchRecord:
-        """Make a batch that passed visible everywhere, then put its input away. `rows`: begun to be copied before."""
+        """Make a batch that passed visible everywhere, then archive its input. `rows`: a copy that has started."""
         record = self.ledger.get(batch)
         if record.state != "loaded":
             with copying(self, record) if rows is None else nullcontext(rows) as rows:

@@ -2,8 +2,8 @@
 
     file ─▶ Pipeline ─▶ masters pinned once: their types ─▶ ResolvedPipeline ─▶ Delta tables, dimensions, mart
 
-What the ledger remembers of the declaration decides whether a change can be applied; one that cannot is refused before
-anything is written. A process prepares a pipeline once, and again when its file changes.
+The declaration is compared with the last one in the ledger; an incompatible change is refused before anything is
+written. A process prepares a pipeline once, and again when its file changes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Preparer:
     dsn: str
 
     def declared(self, name: str) -> Pipeline:
-        """The pipeline of this name; its file's first mistake is raised."""
+        """The pipeline of this name; raises the first error in its file."""
         loaded = load_all(self.settings.pipelines, self.settings.var)
         for pipeline in loaded.pipelines:
             if pipeline.name == name:
@@ -79,7 +79,7 @@ class Preparer:
         raise UnknownPipeline(name, tuple(one.name for one in loaded.pipelines), self.settings.pipelines.name)
 
     def prepare(self, pipeline: Pipeline, writer: Writer, now: datetime, progress: Progress) -> Prepared:
-        """Everything a batch needs; makes tables that are missing."""
+        """Everything a batch needs; creates missing tables."""
         known = process_state().prepared.get(self._key(pipeline))
         if known is not None and known[0] == pipeline:
             ready: Prepared = known[1]
@@ -102,7 +102,7 @@ class Preparer:
         pipeline, own = resolved.pipeline, self.settings
         before = writer.ledger.declared()
         if before:
-            compatible(before, pipeline)  # raises what cannot be applied
+            compatible(before, pipeline)  # raises on an incompatible change
         places = places_of(own, pipeline)
         delta = process_state().delta_log(places.tables, f"frontstage-{pipeline.name}")
         delta.create(FACT, fact_schema(resolved))

@@ -1,9 +1,10 @@
-"""What one process keeps of its pipelines between batches: the only place for such state.
+"""State of pipelines that one process keeps between batches: its only owner.
 
     in the driver   prepared pipelines, open Delta tables, the thread that learns beside a batch
     in a worker     the claims that are mapped, by the runs they consist of
 
-Losing it costs time, never events. What masters keep is in `etl.masters.driver_state` and `etl.masters.worker_cache`.
+It is a cache: losing it costs time, never events. State of masters is in `etl.masters.driver_state` and
+`etl.masters.worker_cache`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def _one_thread() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """A round of learning beside a batch, and the word that somebody waits for it."""
+    """A round of background learning, and the event that asks it to hurry."""
 
     done: Future[None]
     awaited: threading.Event
@@ -53,31 +54,31 @@ class ProcessState:
             return self._logs.setdefault((root, application), DeltaLog(root, application))
 
     def delta_appender(self, folder: Path, application: str) -> DeltaAppender:
-        """A table that only gets files."""
+        """An append-only table."""
         with self._lock:
             return self._appenders.setdefault((folder, application), DeltaAppender(folder, application))
 
     def claims(self, folder: Path, runs: tuple[ClaimRun, ...]) -> ClaimIndex:
-        """The claims in these runs; runs that stayed are not opened again."""
+        """The claims in these runs; runs that are already open stay open."""
         known = self._claims.get(folder)
         if known is None or known[0] != runs:
             known = self._claims[folder] = (runs, ClaimIndex(folder, runs, None if known is None else known[1]))
         return known[1]
 
     def learn(self, pipeline: str, work: Callable[[Callable[[], bool]], None]) -> None:
-        """Let front stages learn beside the batch, not inside it. The work is told how to ask whether it may go on."""
+        """Run learning in the background. `work` gets a function that says whether it may go on."""
         awaited = threading.Event()
         self._learning[pipeline] = Learning(self._pool.submit(work, lambda: not awaited.is_set()), awaited)
 
     def finish_learning(self, pipeline: str, *, hurry: bool = False) -> BaseException | None:
-        """Wait until the batch before has been learned from, in a hurry from no more than was read by now.
+        """Wait for the learning from the previous batch; with `hurry`, it stops with what it has read so far.
 
-        Gives what went wrong there.
+        Returns its error, if any.
         """
         pending = self._learning.pop(pipeline, None)
         if pending is None:
             return None
-        if hurry:  # one thread learns for all pipelines: whoever is before this one is awaited, too
+        if hurry:  # one thread learns for all pipelines: earlier ones in its queue are waited for, too
             for one in (pending, *list(self._learning.values())):
                 one.awaited.set()
         return pending.done.exception()

@@ -1,10 +1,10 @@
-"""Settle ledger and Delta with each other: either may have been restored from another time than the other.
+"""Reconcile ledger and Delta after one of them was restored from a backup.
 
-    Delta ahead     the ledger is older: batches it forgot are put back from the notes beside the data
+    Delta ahead     the ledger is older: missing batches are restored from the notes beside the data
     ledger ahead    Delta is older: the files of its decisions are added again
 
-Both directions are settled for every batch in between, or refused with a sentence; none is skipped. A note is a copy
-of a decision, written before the ledger commits it; one whose batch never came to be is overwritten by the next.
+Either direction handles every batch in between or raises; none is skipped. A note is a copy of a decision, written
+before the ledger commits it; the note of a commit that failed is overwritten by the next decision.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class HistoryForgotten(TerminalError):
 
 
 def settle(run: MicroBatch) -> None:
-    """Bring ledger and Delta together. Costs a look at the newest log entries when they agree."""
+    """Reconcile ledger and Delta. When they agree, this only reads the newest log entries."""
     refused = Quarantine(run.resolved.pipeline, run.places, run.ledger)
     published = run.ledger.published()
     held = {table: run.delta.newest_batch(table) for table in TABLES}
@@ -79,7 +79,7 @@ def settle(run: MicroBatch) -> None:
 
 
 def _add_again(run: MicroBatch, table: str, held: int) -> None:
-    """Delta was restored from before: add the files of every later batch once more."""
+    """Delta is older: add the files of every later batch again."""
     oldest = run.ledger.oldest()
     if oldest is not None and oldest > held + 1:
         raise HistoryForgotten(run.name, table, held, oldest)
@@ -90,26 +90,26 @@ def _add_again(run: MicroBatch, table: str, held: int) -> None:
 
 
 def _correct_again(run: MicroBatch, fixed: int) -> None:
-    """The same for rows whose unknown members had come."""
+    """The same for corrections of unknown members."""
     for record in run.ledger.loaded_after(fixed):
         if publishing.correct(run, record):
             run.progress(f"what batch {record.batch} had corrected has been corrected again")
 
 
 def _finish(run: MicroBatch, ahead: int) -> None:
-    """The ledger was restored from the middle of a batch; Delta holds later ones, so what became of it is known."""
+    """The ledger was restored to the middle of a batch; Delta holds later batches, so that batch's outcome is known."""
     begun = run.ledger.oldest_unloaded()
     if begun is None or begun.batch > ahead:
         return
     if begun.state == "reading":
-        run.ledger.abandon(begun.batch)  # its note says what was decided, with other files than another try would write
+        run.ledger.abandon(begun.batch)  # its note has the decision; a new try would write other files
         return
     run.ledger.record_audit(begun.batch, "passed", RESTORED)
     run.publish(begun.batch)
 
 
 def _put_back(run: MicroBatch, known: int, ahead: int) -> None:
-    """The ledger was restored from before: take up every batch that Delta holds, from its note."""
+    """The ledger is older: restore every batch that Delta holds from its note."""
     for batch in range(known + 1, ahead + 1):
         path = _note_path(run.places, batch)
         try:
@@ -135,7 +135,7 @@ def write_note(places: Places, began: BatchRecord, plan: BatchPlan, decision: De
 
 
 def revise_note(places: Places, batch: int, decision: Decision) -> None:
-    """The same for a decision that has changed since, before it is published."""
+    """Rewrite the note of a decision that has changed before it is published."""
     note = json.loads(_note_path(places, batch).read_bytes())
     write_durably(_note_path(places, batch), json.dumps({**note, "decision": decision.as_json()}).encode())
 

@@ -2,8 +2,8 @@
 
     ingest ─▶ audit ─▶ publish ─▶ report
 
-A run that finds a batch begun but not loaded goes on with that one: batches are loaded in the order they were decided,
-so a held batch holds the line and nothing overtakes it. Pipelines do not wait for each other.
+A run that finds an unfinished batch continues it: batches are loaded in the order they were decided, so a held batch
+blocks all later ones of its pipeline. Pipelines do not wait for each other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Observe = Callable[[BatchFacts, Pipeline], None]
 
 
 def unobserved(_: BatchFacts, __: Pipeline) -> None:
-    """Nobody watches."""
+    """The default observer: does nothing."""
 
 
 def _now() -> datetime:
@@ -62,17 +62,17 @@ class Steps:
     observe: Observe = unobserved
 
     def asked(self, form: RunForm) -> Steps:
-        """The steps of one run for which somebody asks something else than what is declared."""
+        """The steps of one run with the settings that its form overrides."""
         return replace(self, settings=form.settings(self.settings), form=form)
 
     def prepare(self) -> None:
-        """Bring Postgres to the newest schema. What a pipeline needs is made when it first runs."""
+        """Migrate Postgres to the newest schema. A pipeline's own tables are created at its first run."""
         postgres.migrate(self.dsn)
 
     def run(
         self, step: Operation, pipeline: str, run_id: str, batch: int | None, release: int | None, progress: Progress
     ) -> dict[str, Any]:
-        """Run one step by its name, or those to the mart in one go. `release` lets a held batch pass."""
+        """Run one step by name, or all steps up to the mart. `release` lets this held batch pass."""
         if step == "micro_batch":
             return self.whole(pipeline, run_id, progress, release)
         if step == "ingest":
@@ -131,7 +131,7 @@ class Steps:
         return record
 
     def publish(self, pipeline: str, batch: int, progress: Progress) -> dict[str, Any]:
-        """Publish the tables and the mart, then put the batch's files away."""
+        """Publish the tables and the mart, then archive the batch's input."""
         with self._writing(pipeline, f"publish {batch}", progress) as run:
             return summary(self._publish(run, batch))
 
@@ -144,7 +144,7 @@ class Steps:
         return record
 
     def report(self, pipeline: str, batch: int | None, progress: Progress) -> dict[str, Any]:
-        """Write the run report of a batch, in whatever state it is; by default of the one that runs go on with."""
+        """Write the run report of a batch in any state; by default of the batch that the next run continues."""
         declared = Preparer(self.settings, self.dsn).declared(pipeline)
         with ledger.reading(self.dsn, pipeline) as book:
             record = (book.oldest_unloaded() or book.last()) if batch is None else book.get(batch)
@@ -170,7 +170,7 @@ class Steps:
                     return summary(self._publish(run, record.batch, rows))
             published = self._publish(run, record.batch)  # without the rows that were being copied
             if published.verdict is None:
-                raise run.audit_failed(published)  # all but its accepted events is loaded, and somebody has to decide
+                raise run.audit_failed(published)  # loaded, but its accepted events wait for a person
             return summary(published)
 
     def maintain(self, pipeline: str, keep: Keep, tables: Tables | None, progress: Progress) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Compile the kernels of a micro-batch ahead of time: `python -m etl.pipeline.warm`.
 
-Compiling takes half a minute, loading what was compiled a moment. Set-up does the first once for a machine; every
-process that is about to read events does the second before the first event is waiting for it.
+Compiling takes half a minute, loading compiled kernels a moment. Set-up compiles them once per machine; every process
+that reads events loads them before its first batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The right to write one pipeline: the ledger's lock and epoch, then a file lock beside the tables (ADR 8, ADR 74).
+"""The writer's lock of one pipeline: the ledger's lock and epoch, then a file lock beside the tables (ADR 8, ADR 74).
 
-The file lock keeps a second ledger away from the same tables. It says which ledger and epoch hold it: a writer that its
-own ledger has overtaken (a stopped process, say) cannot be asked to let go of it, so its file is replaced.
+The file lock keeps a second ledger away from the same tables. The file names its ledger and epoch: a holder with an
+older epoch of our own ledger (such as a stopped process) is void and cannot release the lock, so the file is replaced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOK_AGAIN_S = 0.2
 
 @contextmanager
 def writing(settings: Settings, dsn: str, pipeline: str, holder: str, patience_s: float = 0) -> Iterator[Writer]:
-    """Become the only writer of a pipeline; raises `Busy` when somebody else still is after so many seconds."""
+    """Become the only writer of a pipeline; raises `Busy` if another one holds the lock beyond `patience_s`."""
     until = time.monotonic() + patience_s
     with ExitStack() as held:
         while True:
@@ -44,7 +44,7 @@ def writing(settings: Settings, dsn: str, pipeline: str, holder: str, patience_s
 
 @contextmanager
 def _file_lock(folder: Path, writer: Writer) -> Iterator[None]:
-    """A second lock beside a local root: two ledgers must never write one warehouse."""
+    """A file lock beside a local root: two ledgers must never write one warehouse."""
     make_folder(folder)
     path, ours = folder / ".writer", {"ledger": writer.ledger.identity(), "epoch": writer.epoch}
     descriptor = _locked(path)
@@ -61,7 +61,7 @@ def _file_lock(folder: Path, writer: Writer) -> Iterator[None]:
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock of the file of this name; None when somebody else has it."""
+    """A descriptor that holds the lock on this file; None when another process has it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

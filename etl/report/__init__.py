@@ -1,4 +1,4 @@
-"""The run report: what one micro-batch did, as a page to look at and as JSON to read by program.
+"""The run report of one micro-batch, as an HTML page and as JSON.
 
     RunReport ──► page.render ──► one self-contained HTML page
         └───────► folder.write ─► <batch>/index.html, <batch>/report.json, latest.json, index.html

@@ -1,4 +1,4 @@
-"""The page of a benchmark that was run from Airflow: its figures, what it said, and its results as JSON beside it.
+"""The page of a benchmark run from Airflow: its figures and output, with its results as JSON beside it.
 
 benchmark/index.html, <bench>/index.html, <bench>/*.json
 """
@@ -18,7 +18,7 @@ _SAID_LINES = 200
 
 
 def write(bench: str, said: str, results: Sequence[Path], folder: Path, now: datetime) -> Path:
-    """Put the page of a benchmark into `folder`, and renew the list of those that were run."""
+    """Write the page of a benchmark into `folder`, and update the list of benchmarks."""
     home = folder / bench
     home.mkdir(parents=True, exist_ok=True)
     drawings = [(path.stem, _embedded(path)) for path in sorted(results) if path.suffix == ".svg"]
@@ -35,5 +35,5 @@ def write(bench: str, said: str, results: Sequence[Path], folder: Path, now: dat
 
 
 def _embedded(path: Path) -> str:
-    """A drawing as an address that needs no file: the page can be sent as it is."""
+    """A drawing as a data URL, so that the page is self-contained."""
     return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()

@@ -1,4 +1,4 @@
-"""Which charts a run report has and what each of them says, in words as well as in colour.
+"""The charts of a run report, each with a description in words.
 
     RunReport ──► rows ──► drawing ──► Chart(title, about, label, svg | None, empty)
 
@@ -21,7 +21,7 @@ _UNITS = ((7200.0, 3600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "secon
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One figure of the page. `label` is what a reader who does not see the drawing is told."""
+    """One figure of the page. `label` is the text alternative of the drawing."""
 
     title: str
     about: str

@@ -1,4 +1,4 @@
-"""The three kinds of drawing a report needs (columns, lines, bars), as Vega-Lite dicts made into SVG text.
+"""The three kinds of drawing in reports (columns, lines, bars), as Vega-Lite specs rendered to SVG text.
 
 Colours stay CSS variables (`var(--accepted)`) down into the SVG, so one drawing is right in light, in
 dark and in print. Every drawing has the width of a phone's column and is laid out beside others on wider
@@ -56,7 +56,7 @@ _CONFIG: Spec = {
 
 def draw(spec: Spec) -> str:
     """The SVG of a spec, without a size of its own: the page decides how wide it is."""
-    import vl_convert  # starts a JavaScript engine: only when something is drawn
+    import vl_convert  # lazy: starts a JavaScript engine
 
     whole = {
         **spec,
@@ -149,7 +149,7 @@ def one_colour(name: str) -> Spec:
 
 
 def _time_axis(times: Sequence[datetime]) -> Spec:
-    """One slot per batch, however irregularly they came, with the time at which a few of them finished."""
+    """One slot per batch, regardless of irregular intervals, with the finish time of a few of them."""
     short = times[-1] - times[0] < timedelta(hours=20)
     ticks = _spread(len(times), 5 if short else 3)
     names = {str(x): f"{times[x]:{'%H:%M' if short else '%d %b %H:%M'}}" for x in ticks}

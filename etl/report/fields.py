@@ -1,9 +1,8 @@
-"""The kinds of value a report is made of, checked where they enter it.
+"""The types of values in a report, validated on input.
 
-Numbers are held strictly (finite, not negative where that makes no sense). Text is taken as it comes:
-what a stranger put into an event file must never keep the report from being written, so lone surrogates
-and undecodable bytes become U+FFFD, and raw records are cut. Names that become folders and links are
-allowed by a short list of characters.
+Numbers are validated strictly (finite, not negative where that makes no sense). Any text is accepted: the
+content of an event file must never prevent the report, so lone surrogates and undecodable bytes become
+U+FFFD, and raw records are truncated. Names of folders and links have a short list of allowed characters.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _RELATIVE = re.compile(r"(?![a-zA-Z][a-zA-Z0-9+.-]*:)(?![/\\])[^\x00-\x20\\]+")
 
 
 def is_batch_name(name: str) -> bool:
-    """Whether a batch name can be a folder beside our own files, on any system, and in a link."""
+    """Whether a batch name can be a folder name, on any system, and be used in a link."""
     return _SEGMENT.fullmatch(name) is not None and name not in _RESERVED
 
 
@@ -39,7 +38,7 @@ def _relative_link(link: str) -> str:
 
 
 def _well_formed(value: Any) -> Any:
-    """Text that UTF-8 can carry, from text or bytes that perhaps cannot."""
+    """Well-formed UTF-8 text from any text or bytes."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, str):

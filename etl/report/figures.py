@@ -1,8 +1,7 @@
-"""How figures and foreign text are written, the same on every page.
+"""Formatting of figures and foreign text, the same on every page.
 
 A reader compares figures at a glance, so one quantity always has one form: `12,345`, `93.1 %`, `8.4 s`.
-Foreign text is shown, never obeyed: characters that would be invisible or reorder the line are made
-visible here, and markup is escaped by the templates.
+In foreign text, invisible and reordering characters are made visible here, and templates escape markup.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder of reports: one folder per batch, a list above them, and nothing half-written.
+"""The folder of reports: one folder per batch and a list, all files written atomically.
 
     reports/
       index.html              the list of reports
@@ -7,9 +7,9 @@
       <batch>/index.html      the page of one report
       <batch>/report.json     the same as JSON
 
-Every file appears whole or not at all (written beside, then renamed). `report.json` comes last in a
-batch's folder, so a folder that has one is complete; one that the list missed because a writer died is
-listed by the next write.
+Every file is written atomically (to a temporary file, then renamed). `report.json` comes last in a
+batch's folder, so a folder that has one is complete; one that is missing in the list because a writer
+died is added by the next write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LIST = TypeAdapter(tuple[Summary, ...])
 
 
 class NoReport(TerminalError):
-    """A report was asked for that is not in the folder."""
+    """The requested report does not exist."""
 
     def __init__(self, batch: str | None, folder: str) -> None:
         super().__init__(batch, folder)
@@ -45,14 +45,14 @@ class NoReport(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a report was put."""
+    """The paths of a written report."""
 
     html: Path
     json: Path
 
 
 def write(report: RunReport, folder: Path, keep: int) -> Written:
-    """Put a report into `folder`, renew the list, and remove all but the newest `keep` reports."""
+    """Write a report into `folder`, update the list, and remove all but the newest `keep` reports."""
     if keep < 1:
         raise ValueError(f"keep={keep} is not positive; keep at least the report being written")
     # 1. The report itself.
@@ -104,7 +104,7 @@ def read(folder: Path, batch: str | None = None) -> RunReport:
 
 
 def _listed(folder: Path) -> tuple[Summary, ...]:
-    """What the last write listed; a lost or damaged list is no list, and is rebuilt from the reports."""
+    """The lines of the last list; a missing or damaged list is rebuilt from the reports."""
     try:
         return _LIST.validate_json((folder / "index.json").read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -123,7 +123,7 @@ def _newest_first(lines: list[Summary]) -> list[Summary]:
 
 
 def put(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all."""
+    """Write a file atomically."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("w", encoding="utf-8", newline="\n") as file:

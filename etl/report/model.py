@@ -1,14 +1,14 @@
-"""What a run report says, as frozen values.
+"""The content of a run report, as frozen values.
 
-    RunReport ─┬─ counts     what this batch did
+    RunReport ─┬─ counts     this batch's events by route
                ├─ totals     where every event that ever landed is now (`balanced` says whether the sum holds)
                ├─ reasons, quarantine_samples
                ├─ joins      one line per master
-               ├─ gate       what the quality gate found
-               ├─ unusual    what is not as in the last batches
+               ├─ gate       findings of the quality gate
+               ├─ unusual    figures that differ from the last batches
                └─ history    the batches before it, oldest first
 
-Every value is checked when it enters (`fields`), so pages and files can trust what they are given.
+Every value is validated on input (`fields`), so pages and files can trust it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Value(BaseModel):
 
 
 class Counts(_Value):
-    """What one batch did, in events."""
+    """Counts of one batch, in events."""
 
     landed: Rows = 0
     accepted: Rows = 0
@@ -54,7 +54,7 @@ class Totals(_Value):
 
     @property
     def missing(self) -> int:
-        """Events that landed and are nowhere; negative when some are counted in two places."""
+        """Landed events that are unaccounted for; negative when some are counted in two places."""
         return self.events_landed - (self.fact + self.quarantine + self.backlog_open + self.duplicates)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -73,7 +73,7 @@ class Sample(_Value):
 
 
 class JoinReport(_Value):
-    """How the join with one master went. A hit is a probe the front stage answered by itself."""
+    """Metrics of the join with one master. A hit is a probe that the front stage answered."""
 
     master: Text
     tactic: Text
@@ -97,7 +97,7 @@ class Percentiles(_Value):
 
 
 class ExpectationResult(_Value):
-    """What the gate found for one expectation."""
+    """The gate's result for one expectation."""
 
     name: Text
     column: Text | None = None
@@ -115,7 +115,7 @@ class Gate(_Value):
 
 
 class Unusual(_Value):
-    """A figure of the batch that is not as the last batches have taught."""
+    """A figure of the batch outside the bounds learned from the last batches."""
 
     check: Text
     sentence: Text
@@ -139,7 +139,7 @@ class HistoryPoint(_Value):
 
 
 class Summary(HistoryPoint):
-    """One line of the list of reports: a point of the trends and what happened."""
+    """One line of the list of reports: a point of the trends and the outcome."""
 
     run_id: Text
     outcome: Outcome
@@ -152,7 +152,7 @@ class Summary(HistoryPoint):
 
 
 class RunReport(_Value):
-    """Everything one run report says."""
+    """The content of one run report."""
 
     pipeline: Text = ""
     batch: BatchName
@@ -175,7 +175,7 @@ class RunReport(_Value):
 
     @property
     def duration_s(self) -> float:
-        """From start to finish; a clock that was set back meanwhile counts as no time."""
+        """From start to finish; 0 if the clock was set back meanwhile."""
         return max(0.0, (self.finished_at - self.started_at).total_seconds())
 
     @computed_field  # type: ignore[prop-decorator]

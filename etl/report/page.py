@@ -2,9 +2,8 @@
 
     RunReport ──► tiles, places, charts, tables ──► run.html.j2 ──► one file, no script, no request
 
-The page opens from a file, in light and dark, on a phone and on paper. Everything that came from outside
-(event text, file names, messages) is escaped; a content security policy refuses what an oversight might
-let through.
+The page can be opened as a file, in light and dark mode, on a phone and in print. All foreign text (events,
+file names, messages) is escaped; a content security policy is the second line of defence.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SAMPLES_SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One key figure with a note that puts it in proportion."""
+    """One key figure with a note for comparison."""
 
     label: str
     value: str

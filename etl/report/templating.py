@@ -1,4 +1,4 @@
-"""The one way templates are filled: all is escaped, a misspelt name is an error, figures have one form."""
+"""Rendering of templates: autoescape, undefined names are errors, uniform figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fill(template: str, **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Kept, and with it the compiled templates: compiling them took as long as filling them."""
+    """The environment, cached with its compiled templates: compiling takes as long as rendering."""
     environment = Environment(
         loader=PackageLoader("etl.report"),
         autoescape=True,

@@ -1,6 +1,6 @@
-"""What an order stream is made of: sizes, skew, and the share of every kind of dirt.
+"""The configuration of an order stream: sizes, skew, and the share of every kind of dirty line.
 
-Key ranges never overlap, so what an order's customer will turn out to be is written in its key:
+Key ranges never overlap, so the key shows the fate of an order's customer:
 
     1 … customers                          there from the start
     customers+1 … customers+late           arrive later
@@ -49,7 +49,7 @@ class OptionRefused(TerminalError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderConfig:
-    """The whole stream in one value. `stream` goes into file names, so it is unique per landing folder."""
+    """All options of a stream. `stream` is part of file names, so it must be unique per landing folder."""
 
     seed: int = 1
     customers: int = 100_000
@@ -106,7 +106,7 @@ class OrderConfig:
         )
 
     def fresh(self, at: datetime) -> OrderConfig:
-        """The same stream under a name and order ids of its own, so that it joins others in one folder.
+        """The same stream with its own name and order ids, so that it can share a folder with others.
 
         Ids start at a thousand per millisecond since 1970: below 2⁵³, so every JSON reader is exact.
         """
@@ -116,7 +116,7 @@ class OrderConfig:
 
 
 def late_customers(config: OrderConfig) -> NDArray[np.int64]:
-    """Keys of the customers who order before their master row arrives."""
+    """Keys of the customers whose orders arrive before their master row."""
     return np.arange(1, config.late_customers + 1, dtype=np.int64) + config.customers
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: a whole stack of its own, orders in waves, Airflow at work, and a balance at the end.
+"""The demo: its own stack, orders in waves, run by Airflow, and a balance of all events at the end.
 
     stack up ─▶ master data ─▶ wave ─▶ DAG run ─▶ … ─▶ balance ─▶ summary.json ─▶ everything stopped
 
@@ -30,19 +30,19 @@ RUN_S = 240.0
 
 
 class Reporter(Protocol):
-    """Where the demonstration tells a person how it goes."""
+    """The output of the demo."""
 
     def say(self, sentence: str) -> None:
-        """Something happened."""
+        """Report a finished event."""
         ...
 
     def doing(self, what: str) -> None:
-        """Something has begun."""
+        """Report the current activity."""
         ...
 
 
 class Unbalanced(TerminalError):
-    """Orders are missing, or somewhere twice."""
+    """Orders are missing or duplicated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def run(settings: Settings, size: DemoSize, reporter: Reporter) -> dict[str, Any
     reporter.doing("starting Postgres, Spark and Airflow")
 
     def on_postgres(dsn: str) -> None:
-        seed.clean(settings)  # here, because only the owner of the lock may remove anything
+        seed.clean(settings)  # here, because only the holder of the lock may remove files
         seed.forget(dsn)
         postgres.migrate(dsn)
         with postgres.connect(dsn) as connection:
@@ -105,7 +105,7 @@ def _waves(
 
 
 def _run_wave(airflow: Airflow, reporter: Reporter, tally: Tally) -> None:
-    """Have Airflow work on a wave, as somebody would from its pages."""
+    """Let Airflow process a wave, as if triggered from its UI."""
     run_id = airflow.trigger(DAG)
     reporter.doing(f"Airflow runs the micro-batch of {tally.lines:,} orders")
     run = airflow.wait(DAG, run_id, timeout_s=RUN_S)
@@ -119,7 +119,7 @@ def _all_runs(airflow: Airflow, since: datetime) -> list[Run]:
 
 
 def _summary(settings: Settings, dsn: str, runs: list[Run]) -> dict[str, Any]:
-    """Counted anew from files, Delta and Postgres: nothing here comes from a running total."""
+    """Counted from files, Delta and Postgres, not from running totals."""
     pipeline = load(settings.pipelines / f"{DAG}.toml", settings.var)
     with ledger.reading(dsn, DAG) as book:
         counted = inventory.take(pipeline, places_of(settings, pipeline), book, dsn)
@@ -160,7 +160,7 @@ from mart.orders
 
 
 def landing_of(settings: Settings) -> Path:
-    """Where orders land."""
+    """The landing folder of orders."""
     return load(settings.pipelines / f"{DAG}.toml", settings.var).stream.source.landing
 
 

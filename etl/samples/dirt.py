@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a line, each by name.
+"""The varieties of dirty lines, by name.
 
 A dirty line starts from a good order's fields, so it carries an order id of its own wherever it can, and no
 two lines are alike by accident. A line never holds a line break (LF or CR): one in, one counted.
@@ -90,7 +90,7 @@ def _null_key(fields: Fields, draw: int) -> bytes:
 def _bad_utf8(fields: Fields, draw: int) -> bytes:
     if draw % 2:
         return rendered(fields)[:-3] + b'\xff\xfe"}'  # inside the time
-    return rendered(fields)[:-1] + b',"note":"caf\xe9"}'  # Latin-1 in a field nobody asked for: the rest is good
+    return rendered(fields)[:-1] + b',"note":"caf\xe9"}'  # Latin-1 in an undeclared field: the rest is good
 
 
 def _text_for_number(fields: Fields, draw: int) -> bytes:

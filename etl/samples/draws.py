@@ -1,4 +1,4 @@
-"""Random numbers that are looked up, not rolled: each is a function of (seed, what it is for, key).
+"""Stateless random numbers: each is a function of (seed, purpose, key).
 
 A generator object would tie a customer's address to how many customers were made before. Here row 7 is the
 same whether it is made alone, among a million, or next week. Keys go through a 64-bit mixing permutation

@@ -1,6 +1,6 @@
-"""What the generators of the small examples share: the kinds of events they make, and how a file appears whole.
+"""Shared by the generators of the small examples: kinds of events, and atomic writing of files.
 
-Every kind of event has one fate, so that a test can compare the warehouse with what was put in.
+Every kind of event has a known outcome, so that a test can compare the warehouse with the input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from etl.adapters import postgres
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Where generated events end. `reasons` counts the refused ones by the reason that each must have."""
+    """The expected routes of generated events. `reasons` counts the refused ones by expected reason."""
 
     lines: int
     fact: int
@@ -45,7 +45,7 @@ class Mix:
     share_waiting: float = 0.02
 
     def kinds(self, count: int, random: np.random.Generator) -> list[str]:
-        """What each of `count` events is. The first is good, so that there is something to repeat."""
+        """The kind of each of `count` events. The first is good, so that it can be repeated."""
         shares = {
             "duplicate": self.share_duplicates,
             "conflict": self.share_conflicts,
@@ -58,7 +58,7 @@ class Mix:
         return [names[one] for one in drawn]
 
     def expected(self, kinds: list[str]) -> Expected:
-        """Where events of these kinds end."""
+        """The expected routes of events of these kinds."""
         found = Counter(kinds)
         reasons = Counter[str]()
         for kind, reason in self.refused.items():
@@ -75,7 +75,7 @@ class Mix:
 
 
 def publish(landing: Path, name: str, data: bytes) -> Path:
-    """Let a file appear in a folder, whole and on disk."""
+    """Write a file into a folder, atomically and synced."""
     landing.mkdir(parents=True, exist_ok=True)
     draft, target = landing / f".{name}.part", landing / name
     with draft.open("wb") as file:

@@ -1,4 +1,4 @@
-"""The shipped examples by name: how to make their masters, and events whose fate is known.
+"""The shipped examples by name: their masters, and events with known outcomes.
 
     EXAMPLES["trips"].seed(dsn, home)
     expected = EXAMPLES["trips"].generate(landing, 5_000, 1, now)

@@ -1,10 +1,10 @@
-"""Order files that appear whole or not at all.
+"""Order files, written atomically.
 
     .orders-<stream>-<wave>-<part>.jsonl.part   written, synced  (a dot-file: readers of the folder skip it)
           └─ rename ─►  orders-<stream>-<wave>-<part>.jsonl      one instant; then the folder is synced
 
-The dot-file is created exclusively and the final name is looked at while it is held, so two generators that
-were given the same stream name cannot overwrite each other: the second is told.
+The dot-file is created exclusively and the final name is checked while it exists, so two generators that
+were given the same stream name cannot overwrite each other: the second gets an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from etl.samples.tally import Tally
 
 
 class LandingRefused(TerminalError):
-    """The landing folder does not take a file."""
+    """A file cannot be written to the landing folder."""
 
     exit_code = 73  # EX_CANTCREAT
 
@@ -45,7 +45,7 @@ class LandingWriter:
             raise _refusal(landing, error) from None
 
     def write(self, wave: Wave, lines_per_file: int) -> Tally:
-        """All lines of a wave, in files of at most `lines_per_file`. Returns what is in them."""
+        """Write all lines of a wave, in files of at most `lines_per_file`. Returns their tally."""
         require(
             1 <= lines_per_file <= MOST_LINES_PER_PART,
             "lines_per_file",
@@ -59,7 +59,7 @@ class LandingWriter:
         return total
 
     def publish(self, name: str, data: bytes | memoryview) -> Path:
-        """Let one file appear under `name`, complete and on disk."""
+        """Write one file atomically and synced."""
         target, draft = self.landing / name, self.landing / f".{name}.part"
         try:
             with draft.open("xb") as file:

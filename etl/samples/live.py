@@ -40,7 +40,7 @@ def live(
     arrive: Callable[[], object] | None = None,
     arrive_after: timedelta = timedelta(minutes=2),
 ) -> Tally:
-    """Drop order files until `stop()`; call `arrive` once after `arrive_after`. Returns what was put in.
+    """Drop order files until `stop()`; call `arrive` once after `arrive_after`. Returns the tally.
 
     With a `threading.Event`, pass `event.is_set` as `stop` and `event.wait` as `sleep`: it stops at once.
     The stream is named and numbered by its start, so it never meets an earlier one.

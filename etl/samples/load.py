@@ -30,7 +30,7 @@ STAMP = "updated_at"
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """The progress of nobody watching."""
+    """The default progress callback: does nothing."""
 
 
 def copy_into(connection: Connection, name: str, table: pa.Table, *, key: str | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Which line is what: the kind of every line, and the order it speaks of, from its number alone.
+"""The plan of a stream: the kind of every line, and its order, as a function of the line number.
 
     line   0      1      2          3      4          …
     kind   clean  clean  duplicate  late   conflict
@@ -25,7 +25,7 @@ _ROUNDS = 64
 
 
 class Kind(IntEnum):
-    """What a line was put in as. The dirty ones stand in the order of `SHARES`."""
+    """The kind of a line. The dirty ones are in the order of `SHARES`."""
 
     DUPLICATE = 0
     CONFLICT = 1

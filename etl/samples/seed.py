@@ -1,4 +1,4 @@
-"""What a fresh stack receives: the schema, master data when there is none, and events for as long as it runs."""
+"""Initial data of a new stack: the schema, master data if there is none, and a live generator."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def prepare(dsn: str) -> None:
 
 
 def generator(rate_per_s: float) -> Extra:
-    """The service that lets events land."""
+    """The service that generates landing events."""
     return Extra("generator", (sys.executable, "-m", "etl.cli", "generate", "live", "--rate", str(rate_per_s)))
 
 
 def forget(dsn: str) -> None:
-    """Remove everything of ours from the database; the next `prepare` starts afresh."""
+    """Remove all of our tables from the database; the next `prepare` starts from scratch."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
         for schema in SCHEMAS:
             cursor.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
@@ -43,7 +43,7 @@ def forget(dsn: str) -> None:
 
 
 def clean(settings: Settings) -> None:
-    """Remove what runs have made below `var`; the Postgres cluster and Airflow's schema stay."""
+    """Remove the output of runs below `var`; the Postgres cluster and Airflow's schema stay."""
     made = ("landing", "archive", "warehouse", "reports", "data_docs", "audit", "spark", "master_pages", "front-stage")
     for folder in made:
         shutil.rmtree(settings.var / folder, ignore_errors=True)

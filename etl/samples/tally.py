@@ -1,4 +1,4 @@
-"""What was put into a stream: the truth that a demo or a test compares the warehouse with."""
+"""Counts of generated lines, with which a demo or a test compares the warehouse."""
 
 from __future__ import annotations
 

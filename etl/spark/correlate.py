@@ -1,6 +1,6 @@
-"""Run a micro-batch of correlations on Spark: one job for all of them, one stage per join, one crossing to Python each.
+"""Run a micro-batch of correlations on Spark: one job for all of them, one stage and one Python call per join.
 
-    range(readers) ─ mapInArrow(dispatch) ─┬─ repartitionById(part) ─ mapInArrow(join) ─┬─▶ collect: what tasks tell
+    range(readers) ─ mapInArrow(dispatch) ─┬─ repartitionById(part) ─ mapInArrow(join) ─┬─▶ collect: messages
                                            └──── once per join, and for DISTINCT ───────┘
 
 Spark schedules, shuffles and repeats tasks; messages hold thin Arrow columns, and rows stay in their segments. A batch
@@ -54,7 +54,7 @@ class SparkCorrelations:
             return [Message(row.kind, bytes(row.payload), row.name) for row in messages.collect()]
 
     def tasks(self, work: Work) -> Work:
-        """What the workers run; tests put faults around it."""
+        """The workers' function; tests wrap it to inject faults."""
         return work
 
 
@@ -85,6 +85,6 @@ def one_task(plan: BatchPlan) -> Iterator[Message]:
 
 
 def _as_batches(work: Callable[[], Iterator[Message]]) -> Iterator[pa.RecordBatch]:
-    """What the work tells, a message at a time."""
+    """The messages of a task, one batch each."""
     for message in caught(work):
         yield wire.to_batch([message])

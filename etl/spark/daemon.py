@@ -1,4 +1,4 @@
-"""The process that Spark's Python workers are forked from: it has loaded what every task needs.
+"""The process from which Spark's Python workers are forked, with all modules that tasks need preloaded.
 
 A worker that is forked from it starts with the engine, Arrow and the compiled kernels in memory, instead of spending a
 second on them while its first events wait. Set as `spark.python.daemon.module`.

@@ -1,6 +1,6 @@
 """Join notes added up by a Spark accumulator, for joins of data frames outside a pipeline's batches.
 
-A task that is repeated tells twice; PySpark keeps every accumulator for as long as the process lives.
+A retried task counts twice; PySpark keeps every accumulator for the lifetime of the process.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     rows ──▶ mapInArrow ──▶ rows + master struct, master_hit … + shed
                  │
-                 └─ accumulator ──▶ driver: what was wanted, and how the joins fared
+                 └─ accumulator ──▶ driver: key frequencies and join metrics
 
 There is no shuffle by key: every task maps the same pages and the same front stage, so a hot key cannot overload one
 task.
@@ -34,7 +34,7 @@ __all__ = ["SHED_FLAG", "EnrichPlan", "MasterJoin", "enrich"]
 SHED_FLAG = "shed"
 
 _JOINED_ROWS, _JOINED_BYTES = 262_144, 2**28
-_SENT_ROWS = 8_192  # a megabyte or so: still in the cores' caches when the JVM turns it into rows
+_SENT_ROWS = 8_192  # about a megabyte: still in the CPU cache when the JVM converts it to rows
 
 
 def enrich(rows: DataFrame, plan: EnrichPlan, notes: Accumulator[Notes] | None = None) -> DataFrame:
@@ -64,7 +64,7 @@ def _enrich_partition(
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Several batches as one: the more tuples are joined at once, the fewer master rows are read for each."""
+    """Combine batches: the more tuples are joined at once, the fewer master rows are read per tuple."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -82,7 +82,7 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _enrich_batch(runs: Mapping[str, MasterRun], batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows with what was found for them, in the order of the first master's rows, a few at a time."""
+    """The rows with their masters' columns, in the order of the first master's rows, in small batches."""
     answers = [_Answer.of(run, batch) for run in runs.values()]
     shed = np.logical_or.reduce([answer.position == SHED for answer in answers])
     order = stable_argsort(answers[0].position)
@@ -102,7 +102,7 @@ def _enrich_batch(runs: Mapping[str, MasterRun], batch: pa.RecordBatch) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one master's join said about all rows of a batch."""
+    """The answers of one master's join for all rows of a batch."""
 
     rows: MasterRows
     position: npt.NDArray[np.int64]

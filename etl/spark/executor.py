@@ -1,4 +1,4 @@
-"""Run a batch's tasks on Spark: one job, two stages, one crossing to Python each.
+"""Run a batch's tasks on Spark: one job, two stages, one Python call each.
 
     range(readers) ─ mapInArrow(read) ─ repartitionById(part) ─ mapInArrow(route) ─ collect: a handful of messages
 
@@ -62,14 +62,14 @@ class SparkExecutor:
 
 
 class SharedRoot:
-    """Sees to it that executors see the folders that a batch writes to."""
+    """Checks that executors can access the folders that a batch writes to."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._seen: set[Path] = set()
 
     def require(self, root: Path) -> None:
-        """Refuse a folder that executors cannot see, before anything is written there."""
+        """Raise for a folder that executors cannot access, before anything is written there."""
         context = self._spark.sparkContext
         slots = int(context.defaultParallelism)
         if root in self._seen or context.master.startswith("local["):
@@ -83,7 +83,7 @@ class SharedRoot:
 
 
 class RootNotShared(TerminalError):
-    """Executors do not see the folder of the tables."""
+    """Executors cannot access the folder of the tables."""
 
     exit_code = 78
 
@@ -125,7 +125,7 @@ def _read_and_route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Itera
 
 
 def caught(work: Callable[[], Iterator[Message]]) -> Iterator[Message]:
-    """What the work tells; an error is told too, as data."""
+    """The messages of a task; an error becomes a message."""
     try:
         yield from work()
     except Exception as error:
@@ -137,7 +137,7 @@ _DIED = ("Python worker exited unexpectedly", "Python worker failed to connect b
 
 @contextmanager
 def told_apart() -> Iterator[None]:
-    """What Spark could not finish, by cause: workers died, Spark itself is gone, or anything else, as it is."""
+    """Translate Spark's failures: dead workers, a dead driver; other errors are raised unchanged."""
     try:
         yield
     except Exception as error:

@@ -1,8 +1,8 @@
-"""Copy fixed offsets of a topic: Spark's source reads them, tasks write them down as they come.
+"""Copy fixed offsets of a topic: Spark's source reads them, tasks write them to files.
 
     spark.read.format("kafka") ── startingOffsets, endingOffsets ── mapInArrow(write) ── one file per slice
 
-One Spark task reads one partition of the topic. Nothing is collected but the names of what was written.
+One Spark task reads one partition of the topic. Only the names of written files are collected.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _add(writers: dict[Part, CopyWriter], one: Part, rows: pa.RecordBatch) -> No
 
 
 def _known(error: Exception, wanted: Fetch) -> Exception:
-    """What went wrong, without Spark's pages about it, in which options could be."""
+    """The error without Spark's full message, which may contain options with secrets."""
     text = str(error)
     if "org.apache.kafka" in text or "KafkaException" in text:
         cause = next((line for line in text.splitlines() if "org.apache.kafka" in line), text.splitlines()[0])

@@ -1,4 +1,4 @@
-"""One way to start Spark: pinned jars, UTC, Delta, the environment's own Python on both sides."""
+"""Start Spark: pinned jars, UTC, Delta, the same Python for driver and workers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def spark_session(settings: Settings, *, app_name: str = "frontstage") -> Iterat
 
 
 def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
-    """Start Spark as the settings say."""
+    """Start Spark by the settings."""
     # Python workers would otherwise be the system's interpreter, without our packages.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.spark_master.startswith("local") else None
@@ -48,7 +48,7 @@ def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
 
 
 def set_arrow_batch_limit(spark: SparkSession, arrived_bytes: int) -> None:
-    """Bound what Spark sends to Python at a time by rows alone, if so many bytes of input cannot make that too much.
+    """Limit Spark's Arrow batches by rows only, if `arrived_bytes` of input cannot make them too large.
 
     To bound bytes, Spark adds up the buffers of all columns after every single row, which takes as long as all the rest
     of the way to Python and back. One value switches that off; more than 2 GiB at a time would fail.
@@ -81,7 +81,7 @@ def configuration(settings: Settings) -> dict[str, str]:
         # without whole-stage code and adaptive planning.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
-        # VACUUM lists a table's folder with so many tasks, 10,000 unless told: minutes for a table of a few files.
+        # VACUUM lists a table's folder with this many tasks, by default 10,000: minutes for a few files.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.snapshotPartitions": str(settings.spark_shuffle_partitions),
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
@@ -89,7 +89,7 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.python.daemon.module": "etl.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # to Python workers and back, past TCP
         "spark.sql.streaming.metricsEnabled": "false",
-        # As Spark has it, and how to sign in at a broker, which holds a password.
+        # Spark's default, plus Kafka's login options, which contain a password.
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -1,4 +1,4 @@
-"""Delta's own maintenance on the driver's Spark session: OPTIMIZE and VACUUM, as everybody's tables have it."""
+"""Delta's own maintenance on the driver's Spark session: OPTIMIZE and VACUUM."""
 
 from __future__ import annotations
 

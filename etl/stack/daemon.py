@@ -1,11 +1,11 @@
-"""The stack in the background: `up_detached` starts it, `down` ends it, whatever happened in between.
+"""The stack in the background: `up_detached` starts it, `down` ends it, also after crashes.
 
     up_detached ── python -m etl.stack.daemon ── fork ── supervisor, in a session of its own
          │                                                      │
          └──── a pipe: progress ... ready | failed <────────────┘
 
-The supervisor logs to var/logs/supervisor.log. It reports over the pipe and forgets it once it is ready.
-When it cannot start, it has stopped everything again before it says so.
+The supervisor logs to var/logs/supervisor.log. It reports over the pipe, and closes it once it is ready.
+When it cannot start, it stops everything before it reports the failure.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log = structlog.get_logger("stack")
 
 
 class StackFailed(TerminalError):
-    """The background stack did not start; the sentence is its supervisor's."""
+    """The background stack did not start; the message is its supervisor's."""
 
     def __init__(self, sentence: str, exit_code: int) -> None:
         super().__init__(sentence, exit_code)
@@ -88,7 +88,7 @@ def down(settings: Settings) -> bool:
     found = locked(settings) or bool(marked(settings.var))
     if supervisor is not None and locked(settings):
         if supervisor.pid == os.getpid():
-            raise StackRunning(settings.var)  # our own block ends it, not we
+            raise StackRunning(settings.var)  # it is ended by its own block in this process
         for end in (supervisor.terminate, supervisor.kill):
             with suppress(psutil.NoSuchProcess):
                 end()
@@ -133,7 +133,7 @@ def _follow(settings: Settings, reports: IO[str], progress: Progress) -> None:
 
 
 def _ordered(order: dict[str, Any], progress: Progress) -> Stack:
-    """The stack somebody ordered over our standard input."""
+    """The stack as requested over standard input."""
     hook = None
     if order["on_postgres"] is not None:
         module, _, function = order["on_postgres"].partition(":")
@@ -143,14 +143,14 @@ def _ordered(order: dict[str, Any], progress: Progress) -> Stack:
 
 
 def main(write: int) -> None:
-    """The supervisor. Its parent must not have to wait for it, so it goes on in a fork."""
+    """The supervisor. It forks, so that its parent need not wait for it."""
     order = json.load(sys.stdin)
     if os.fork():
         os._exit(0)
     with os.fdopen(write, "w") as reports:
 
         def report(**parts: Any) -> None:
-            with suppress(OSError, ValueError):  # nobody listens any more, or we are past that
+            with suppress(OSError, ValueError):  # the pipe has no reader any more, or is closed
                 print(json.dumps(parts), file=reports, flush=True)
 
         try:

@@ -1,6 +1,6 @@
-"""Is this machine fit for Frontstage? One line per thing a start needs, and what to do where it is not there.
+"""Can this machine run Frontstage? One line per requirement, with the remedy for missing ones.
 
-Every check is asked, also after one has failed: a person wants to see all that is wrong at once. Nothing is
+All checks run, even after a failure, so that a person sees all problems at once. Nothing is
 started except, when asked to look deep, a small Spark session that ends again.
 """
 
@@ -31,7 +31,7 @@ with spark_session(load(), app_name="doctor") as spark:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the doctor's."""
+    """One check of the doctor."""
 
     name: str
     ok: bool
@@ -39,7 +39,7 @@ class Check:
 
 
 def examine(*, deep: bool = False) -> Iterator[Check]:
-    """Everything, beginning with the settings themselves; without valid ones there is nothing more to ask."""
+    """All checks, beginning with the settings; without valid ones the others are skipped."""
     try:
         settings = load()
     except SettingsError as error:

@@ -1,4 +1,4 @@
-"""What every process of ours finds in its environment."""
+"""The environment of our processes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from etl.settings import PREFIX, PROJECT, Settings
 
 
 def project_environment(settings: Settings) -> dict[str, str]:
-    """The caller's environment, with our settings in place of its own and one interpreter for everybody."""
+    """The caller's environment, with our settings and one Python interpreter for all processes."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "AIRFLOW", "PYTHON"))}
-    # Our services talk to each other on this machine; no proxy may come between.
+    # Our services communicate on this machine: bypass proxies.
     direct = ",".join(filter(None, (kept.get("NO_PROXY") or kept.get("no_proxy"), "127.0.0.1,localhost")))
     return {
         **kept,

@@ -33,7 +33,7 @@ class Account:
     gid: int
 
     def own(self, folder: Path) -> None:
-        """Give a folder of ours, itself only, to the account."""
+        """Change the owner of a folder, not recursively, to the account."""
         os.chown(folder, self.uid, self.gid)
 
     def pass_through(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Postgres for everybody in the project: which server, how to reach it, the embedded one when none is given.
+"""Postgres for the whole project: the configured server, or the embedded one.
 
     postgres_dsn set      that server is used; nothing is started, nothing is stopped
     postgres_dsn unset    an embedded Postgres 18 on a Unix socket only its owner can open; also on
@@ -41,12 +41,12 @@ def dsn(settings: Settings, database: str = FRONTSTAGE) -> str:
 
 
 def sqlalchemy_url(settings: Settings, database: str = FRONTSTAGE) -> str:
-    """The same with SQLAlchemy's driver spelled out: a bare `postgresql://` may mean another one."""
+    """The same with an explicit SQLAlchemy driver: a bare `postgresql://` may mean another one."""
     return dsn(settings, database).replace("postgresql://", "postgresql+psycopg2://", 1)
 
 
 def tcp_dsn(settings: Settings, database: str = FRONTSTAGE) -> str:
-    """The embedded server over TCP, for programs that know no Unix sockets. It holds a password."""
+    """The embedded server over TCP, for programs without Unix sockets. Contains a password."""
     if settings.postgres_tcp_port is None:
         raise SettingsError("the embedded Postgres does not listen on TCP; set FRONTSTAGE_POSTGRES_TCP_PORT")
     password = quote(credentials(settings).postgres_password)
@@ -65,7 +65,7 @@ def check(settings: Settings, database: str = FRONTSTAGE) -> str:
 
 @contextmanager
 def embedded_postgres(settings: Settings) -> Iterator[str]:
-    """The server alone, for as long as the block lasts; yields the DSN of database `frontstage`."""
+    """The server alone, for the duration of the block; yields the DSN of database `frontstage`."""
     if settings.postgres_dsn is not None:
         check(settings)
         yield dsn(settings)
@@ -102,7 +102,7 @@ def start_embedded(
 
 
 def create_databases(settings: Settings, databases: Sequence[str]) -> None:
-    """Create what is missing, on the embedded server or on the one we were given."""
+    """Create missing databases, on the embedded or the configured server."""
     maintenance = dsn(settings, "postgres") if settings.postgres_dsn is None else dsn(settings)
     try:
         with closing(psycopg2.connect(maintenance, connect_timeout=5)) as connection:
@@ -118,7 +118,7 @@ def create_databases(settings: Settings, databases: Sequence[str]) -> None:
 
 
 def _answering(settings: Settings, guarded: Guarded) -> Callable[[], bool]:
-    """A look at whether *our* server is ready; its pid file tells it apart from any other."""
+    """A check whether *our* server is ready, identified by its pid file."""
     pid_file = settings.var / "postgres" / "postmaster.pid"
 
     def answers() -> bool:
@@ -144,7 +144,7 @@ def _set_password(settings: Settings) -> None:
 
 
 def _url(given: str, setting: str, changes: dict[str, str] | None = None) -> str:
-    """Any form libpq understands, as a URL, so that SQLAlchemy understands it too."""
+    """Convert any libpq DSN to a URL, which SQLAlchemy requires."""
     wrong = SettingsError(
         f"{setting} is not a Postgres DSN; write postgresql://user@host:port/database, special characters "
         "of a password percent-encoded"

@@ -1,7 +1,7 @@
-"""Is everything there that a start needs? Asked first, so that a refusal leaves nothing running.
+"""Checks before a start, so that a refusal leaves nothing running.
 
-Each function returns a sentence when all is well and raises the error that says what to do when it is not.
-The stack asks what it needs; the doctor asks everything.
+Each function returns a sentence on success, and raises an error with the remedy on failure. The stack runs the checks
+it needs; the doctor runs all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JAR_SUMS = PROJECT / "requirements" / "jars.sha256"
 
 
 def require(settings: Settings, services: Collection[str]) -> None:
-    """Everything the given services need."""
+    """Run all checks that the given services need."""
     writable(settings.var)
     disk(settings)
     ports(settings, services)
@@ -34,7 +34,7 @@ def require(settings: Settings, services: Collection[str]) -> None:
 
 
 def ports(settings: Settings, services: Collection[str]) -> str:
-    """Every port we are going to listen on is free."""
+    """Check that all ports we will listen on are free."""
     wanted = {}
     if "airflow" in services:
         wanted["airflow_port"] = settings.airflow_port
@@ -60,7 +60,7 @@ def _free(port: int, setting: str) -> None:
 
 
 def disk(settings: Settings) -> str:
-    """Enough room where `var` is, or will be."""
+    """Check the free disk space of `var`."""
     folder = next(path for path in (settings.var, *settings.var.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     if free < settings.disk_free_bytes:
@@ -72,7 +72,7 @@ def disk(settings: Settings) -> str:
 
 
 def writable(folder: Path) -> str:
-    """We may write there, and make the folder if it is missing."""
+    """Check that a folder is writable, or can be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".writable-{os.getpid()}"
@@ -86,7 +86,7 @@ def writable(folder: Path) -> str:
 
 
 def java() -> str:
-    """Java 17 or later, where Spark will look for it."""
+    """Check for Java 17 or later, where Spark looks for it."""
     remedy = f"install Java {JAVA} (Debian and Ubuntu: openjdk-{JAVA}-jre-headless), or set JAVA_HOME"
     home = os.environ.get("JAVA_HOME")  # not a setting of ours: Spark's launcher reads it
     program = str(Path(home, "bin", "java")) if home else "java"
@@ -103,7 +103,7 @@ def java() -> str:
 
 
 def jars(settings: Settings, sums: bool = True) -> str:
-    """The pinned Delta jars are in their folder; with `sums`, each is the file that was pinned."""
+    """Check that the pinned Delta jars exist; with `sums`, also their checksums."""
     remedy = "run `make setup`"
     try:
         lines = [line.split() for line in JAR_SUMS.read_text().splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""The whole stack for as long as a block lasts: Postgres, the resident Spark driver, Airflow, and extras.
+"""The whole stack as a context manager: Postgres, the resident Spark driver, Airflow, and extras.
 
     with Stack(load(), progress=print) as stack:
         stack.postgres_dsn, stack.airflow_url, stack.login
@@ -6,9 +6,8 @@
     preflight ─ lock ─ postgres ─┬─ spark driver ─────┬─ all healthy ─ extras (e.g. a live generator)
                                  └─ airflow, migrated ┘
 
-Leaving the block stops everything, Postgres last, so that nobody loses its database while it says goodbye.
-While the block lasts, `watch` starts again what ends. If this process dies, the guards end everything (see
-`supervision.guard`).
+Leaving the block stops everything, Postgres last, as the others need it to shut down. Inside the block, `watch`
+restarts services that end. If this process dies, the guards end everything (see `supervision.guard`).
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ Progress = Callable[[str], None]
 
 
 def silent(_: str) -> None:
-    """Progress nobody wants to see."""
+    """The default progress callback: does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A program of ours to run beside the stack once it is healthy."""
+    """A program to run beside the stack once it is healthy."""
 
     name: str
     argv: tuple[str, ...]
@@ -102,7 +101,7 @@ class Stack:
         return Airflow.of(self.settings)
 
     def statuses(self) -> dict[str, Status]:
-        """How each service fares."""
+        """The status of each service."""
         return self._watch.statuses()
 
     def __enter__(self) -> Self:
@@ -125,7 +124,7 @@ class Stack:
         self._undo.close()
 
     def wait(self) -> None:
-        """Stay until a signal ends us."""
+        """Wait until a signal ends the process."""
         while True:
             signal.pause()
 
@@ -169,7 +168,7 @@ class Stack:
         self._watch.add(service.name, partial(start, service, self.settings.var, keep), ["postgres"], probe)
 
     def _wait_for(self, waiting: dict[str, Callable[[], bool]]) -> None:
-        """Until all answer, or one of them ends, or it takes too long."""
+        """Wait until all answer; raises if one ends or on a timeout."""
 
         def all_answer() -> bool:
             for kept in self._watch.kept:
@@ -207,7 +206,7 @@ def _airflow_answers(airflow: Airflow) -> bool:
 
 @contextmanager
 def _adopting() -> Iterator[None]:
-    """If a guard is killed, its service must fall to us, not to the system's first process."""
+    """Become a subreaper: if a guard is killed, its service becomes our child, not init's."""
     adopt_orphans()
     try:
         yield
@@ -217,7 +216,7 @@ def _adopting() -> Iterator[None]:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """TERM and HUP leave the block like any exception, unless somebody else handles them."""
+    """TERM and HUP leave the block by an exception, unless they have other handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

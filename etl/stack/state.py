@@ -1,4 +1,4 @@
-"""What a stack writes down about itself, so that other commands can find it: var/run/stack.json.
+"""The record of a running stack, by which other commands find it: var/run/stack.json.
 
 The record names the supervisor by pid *and* start time, since pids are reused. Whether a stack really runs is
 told by the lock, never by the record alone.
@@ -20,7 +20,7 @@ from etl.stack.supervision.processes import locked
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One stack, as its supervisor sees it."""
+    """The record of one stack, written by its supervisor."""
 
     pid: int
     created: float
@@ -40,14 +40,14 @@ class Record:
             return None
 
     def write(self, settings: Settings) -> None:
-        """Replace the record in one step: a reader sees the old one or the new one."""
+        """Replace the record atomically."""
         path = _path(settings)
         side = path.with_suffix(".new")
         side.write_text(json.dumps(asdict(self)))
         side.replace(path)
 
     def process(self) -> psutil.Process | None:
-        """The supervisor, if it is still that very process."""
+        """The supervisor, if its pid still belongs to the same process."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.created) < 1 and process.status() != psutil.STATUS_ZOMBIE
@@ -58,7 +58,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What runs: nothing, a stack, or what a dead supervisor's guards are about to end."""
+    """The state: nothing, a stack, or leftovers that a dead supervisor's guards are ending."""
 
     running: bool
     ending: bool = False
@@ -69,7 +69,7 @@ class State:
 
 
 def state(settings: Settings) -> State:
-    """What runs on this `var`, seen from any process."""
+    """The state of this `var`, from any process."""
     if not locked(settings):
         return State(running=False)
     record = Record.read(settings)
@@ -79,7 +79,7 @@ def state(settings: Settings) -> State:
 
 
 def forget(settings: Settings) -> None:
-    """The stack has ended in order."""
+    """Remove the record after an orderly end."""
     _path(settings).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""From what the tasks report to one decision: files, segments, figures, and what changes of correlations' state."""
+"""Aggregate the results of all tasks into one decision: files, segments, figures, state changes of correlations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a batch: all that publishing and reports need."""
+    """The outcome of a batch: everything that publishing and reports need."""
 
     files: tuple[TableFile, ...]
     views: Mapping[str, str]  # by correlation, the file of changes of its groups
@@ -39,7 +39,7 @@ class Decision:
     segments: tuple[Segment, ...]
     streams: Mapping[str, Mapping[str, Any]]
     correlations: Mapping[str, Mapping[str, Any]]
-    queries: Mapping[str, Any] = field(default_factory=dict)  # what ad-hoc queries did
+    queries: Mapping[str, Any] = field(default_factory=dict)  # figures of ad-hoc queries
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -66,7 +66,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """What a batch changes of one correlation."""
+    """The changes of a batch to one correlation."""
 
     declared: Mapping[str, Any]
     state: CorrelationState  # after the batch
@@ -74,12 +74,12 @@ class Evolved:
     removed: tuple[str, ...]
     moved: tuple[StateRun, ...] = ()  # runs that changed their unit
     expired: int = 0  # tuples
-    changes: tuple[tuple[int, Change], ...] = ()  # step, what scaling did
+    changes: tuple[tuple[int, Change], ...] = ()  # step, scaling event
 
 
 @dataclass(slots=True)
 class GatheredCorrelation:
-    """What the tasks reported of one correlation."""
+    """The tasks' results for one correlation."""
 
     arrived: dict[str, Counter[str]] = field(default_factory=dict)  # by alias: tuples, selected, late
     sums: Counter[str] = field(default_factory=Counter)
@@ -92,7 +92,7 @@ class GatheredCorrelation:
 
 @dataclass(slots=True)
 class Gathered:
-    """All that the tasks of one try reported."""
+    """The results of all tasks of one try."""
 
     slices: list[tuple[int, str, int]] = field(default_factory=list)
     changed: set[int] = field(default_factory=set)
@@ -113,7 +113,7 @@ class Gathered:
 
 
 def gather(plan: BatchPlan, messages: Iterable[Message]) -> Gathered:
-    """Put together what tasks reported; raises the first error that one of them met."""
+    """Collect the messages of all tasks; raises the first error among them."""
     gathered = Gathered()
     for message in messages:
         if message.kind == "error":

@@ -1,9 +1,9 @@
-"""What is declared here and now: streams, correlations over them, and every mistake with its file and line.
+"""The declarations: streams, correlations over them, and every mistake with its file and line.
 
-    sites.toml, streams/*.toml, correlations/*.toml ──► Catalog: what can run, what cannot and why
+    sites.toml, streams/*.toml, correlations/*.toml ──► Catalog: valid declarations, and errors of the others
 
-The SQL is compiled here, where a mistake in it can be told with the line of the file it stands on. Compiled queries
-hold functions, so tasks compile for themselves, once per process and text.
+The SQL is compiled here, where an error can be reported with file and line. Compiled queries hold functions, which
+cannot be pickled, so tasks compile them again, once per process and text.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Catalog:
     streams: tuple[LoggedStream, ...]
     correlations: tuple[Correlation, ...]
     errors: tuple[PipelineFileError, ...]
-    broken: tuple[PipelineFileError, ...]  # those of them that are about correlations
+    broken: tuple[PipelineFileError, ...]  # the errors about correlations
     documents: tuple[DocumentCorrelation, ...] = ()
     over_sites: tuple[SiteCorrelation, ...] = ()
     sites: DeclaredSites = field(default_factory=DeclaredSites)
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all correlations: of SQL, of documents and over sites."""
+        """The names of all correlations: of SQL, of documents and over sites."""
         every: list[AnyCorrelation] = [*self.correlations, *self.documents, *self.over_sites]
         return frozenset(one.name for one in every)
 
     def segments_elsewhere(self) -> tuple[tuple[str, str], ...]:
-        """Folders of the stream log that are at the root of a site: those of the streams that belong to it."""
+        """Folders of the stream log at the roots of sites: those of the sites' streams."""
         roots = {one.name: one.root for one in self.sites.found}
         return tuple(
             (f"segments/{one.name}/", f"{roots[one.site]}/log") for one in self.streams if one.site is not None
@@ -68,7 +68,7 @@ class Catalog:
 
     @property
     def used(self) -> frozenset[str]:
-        """Streams that a correlation looks at. Others are read too: ad-hoc queries come at any time."""
+        """Streams that a correlation reads. Others are logged too: ad-hoc queries may come at any time."""
         joined = [streams_of(compiled(one, self.streams)) for one in self.correlations]
         at_sites = [one.name for one in self.streams if one.site is not None and self.over_sites]
         return frozenset().union(*joined, [one.stream for one in self.documents], at_sites)
@@ -78,7 +78,7 @@ class Catalog:
 
 
 def catalog(settings: Settings) -> Catalog:
-    """What all files say; one broken file leaves the others alone. They are read again when one has changed."""
+    """Read all files; a broken file does not affect the others. Cached until a file changes."""
     folders = settings.streams, settings.correlations, settings.pipelines
     stamps = tuple(_stamp(folder) for folder in folders), _stamp(settings.sites.parent, settings.sites.name)
     return _catalog(*folders, settings.sites, settings.home, settings.var, stamps)
@@ -116,7 +116,7 @@ def _catalog(
 
 
 def _with_roots(sites: DeclaredSites, home: Path) -> DeclaredSites:
-    """Folders of sites are relative to the home, as all others are."""
+    """Resolve the sites' folders relative to the home, like all others."""
     found = [one if "://" in one.root else replace(one, root=str(home / one.root)) for one in sites.found]
     return replace(sites, found=tuple(found))
 
@@ -145,7 +145,7 @@ def _taken_landings(streams: Iterable[LoggedStream], pipelines: Iterable[Pipelin
 
 
 def examine(declared: Correlation, streams: Iterable[LoggedStream]) -> PipelineFileError | None:
-    """What is wrong with a correlation's SQL, window or routing; None when it can run."""
+    """The error in a correlation's SQL, window or routing; None when it can run."""
     try:
         query = compiled(declared, tuple(streams))
         for step in query.steps:
@@ -161,7 +161,7 @@ def examine(declared: Correlation, streams: Iterable[LoggedStream]) -> PipelineF
 
 
 def examine_documents(declared: DocumentCorrelation, streams: Iterable[LoggedStream]) -> PipelineFileError | None:
-    """What is wrong with a correlation of documents; None when it can run."""
+    """The error in a correlation of documents; None when it can run."""
     over = {one.name: one.flattening is not None for one in streams}
     if over.get(declared.stream):
         return None
@@ -174,7 +174,7 @@ def examine_documents(declared: DocumentCorrelation, streams: Iterable[LoggedStr
 def examine_over_sites(
     declared: SiteCorrelation, streams: Iterable[LoggedStream], sites: DeclaredSites
 ) -> PipelineFileError | None:
-    """What is wrong with a correlation over sites; None when it can be planned."""
+    """The error in a correlation over sites; None when it can be planned."""
     try:
         _check_results(site_query(declared, tuple(streams), sites.found).sql)
     except ExpressionRefused as error:
@@ -189,7 +189,7 @@ def examine_over_sites(
 
 
 def unreachable_sites(sites: DeclaredSites) -> tuple[PipelineFileError, ...]:
-    """Sites whose root cannot be read now: what `check` tells, and what a site that is away is not refused for."""
+    """Sites whose root cannot be read now: reported by `check`, but no reason to refuse the declaration."""
     errors = []
     for one in sites.found:
         try:
@@ -215,7 +215,7 @@ def _at(declared: AnyCorrelation, path: TomlPath, sentence: str, line_within: in
 
 
 def _check_results(query: Query) -> None:
-    """Results go to tables: every column needs a type that they can hold and a name of its own."""
+    """Check that results fit into tables: every column needs a storable type and a unique name."""
     names = list(query.grouping.order) if query.grouping is not None else [name for name, _ in query.output]
     for position, name in enumerate(names):
         if [*column((), name)] or name.lower() in {one.lower() for one in names[:position]}:

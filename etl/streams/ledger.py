@@ -1,7 +1,7 @@
-"""The ledger of correlations in Postgres: what every micro-batch reads and what became of it.
+"""The ledger of correlations in Postgres: input, decision and state of every micro-batch.
 
 It is the pipelines' ledger (`etl.adapters.ledger`) under the name `correlations`: the same batches, slices, lock and
-epoch. A landed file is named `<stream>/<file>` there. Beside it: segments, correlations, and the runs of their state.
+epoch. A landed file is named `<stream>/<file>` there. In addition: segments, correlations, and the runs of their state.
 
     decide   ONE commit: slices, segments, runs added and removed, watermarks, routers, files, figures
     load     in the transaction of the aggregates: the batch is loaded
@@ -38,7 +38,7 @@ AnyEvolved = Evolved | EvolvedDocuments
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """One micro-batch as the ledger knows it."""
+    """One micro-batch in the ledger."""
 
     batch: int
     run_id: str
@@ -58,7 +58,7 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A correlation that has run: what it was declared as, and its state."""
+    """A correlation that has run: its declaration and its state."""
 
     declared: Mapping[str, Any]
     state: CorrelationState
@@ -76,7 +76,7 @@ _FIELDS = tuple(one.name for one in fields(BatchRecord) if one.name != "decision
 
 
 class StreamLedger(BatchRows[BatchRecord]):
-    """Statements about correlations, on a connection that somebody else owns."""
+    """Statements about correlations, on a connection that the caller owns."""
 
     listed_by = "`frontstage correlate status` tells the last one"
 
@@ -94,11 +94,11 @@ class StreamLedger(BatchRows[BatchRecord]):
         )
 
     def fix(self, batch: int, run_id: str, now: datetime, slices: Mapping[str, Sequence[Slice]]) -> None:
-        """Fix what a batch reads of every stream, before it is read."""
+        """Fix the input of a batch, by stream, before it is read."""
         self.book.fix(batch, run_id, now, [_named(one, stream) for stream, many in slices.items() for one in many])
 
     def slices(self, batch: int) -> dict[str, list[Slice]]:
-        """What a batch reads, by stream."""
+        """The slices of a batch, by stream."""
         found: dict[str, list[Slice]] = {}
         for one in self.book.slices(batch):
             stream, _, name = one.file.name.partition(b"/")
@@ -106,13 +106,13 @@ class StreamLedger(BatchRows[BatchRecord]):
         return found
 
     def consumed(self, stream: str, names: Sequence[bytes]) -> dict[bytes, Consumed]:
-        """What batches have read of a stream's files that are still where they landed."""
+        """What batches have consumed of a stream's files that are still in the landing folder."""
         prefix = stream.encode() + b"/"
         found = self.book.consumed([prefix + name for name in names]) if names else {}
         return {name.removeprefix(prefix): known for name, known in found.items()}
 
     def put_away(self, stream: str, names: Sequence[bytes]) -> None:
-        """Note that files have left a stream's landing folder."""
+        """Record that files have left a stream's landing folder."""
         self.book.put_away([stream.encode() + b"/" + name for name in names])
 
     def record_duration(self, batch: int, step: str, seconds: float) -> None:
@@ -121,19 +121,19 @@ class StreamLedger(BatchRows[BatchRecord]):
     # ── the log and the state ──────────────────────────────────────────────────────────────────────────────────
 
     def segment_numbers(self, count: int) -> list[int]:
-        """Numbers for segments that were never given to anybody."""
+        """Draw unused segment numbers."""
         rows = self._all(
             "select nextval('etl.segment_number') as number from generate_series(1, %(count)s)", {"count": count}
         )
         return sorted(int(row["number"]) for row in rows)
 
     def segments(self) -> list[Segment]:
-        """The segments that count, oldest first."""
+        """The current segments, oldest first."""
         rows = self._all("select stream, number, rows, bytes, earliest, latest from etl.segment order by number")
         return [Segment(**row) for row in rows]
 
     def segments_by_batch(self, since: int) -> dict[int, list[Segment]]:
-        """The segments that count, by the batch that brought them, from a batch on."""
+        """The current segments from batch `since` on, by batch."""
         found: dict[int, list[Segment]] = {}
         for row in self._all(
             "select stream, number, rows, bytes, earliest, latest, batch from etl.segment "
@@ -144,7 +144,7 @@ class StreamLedger(BatchRows[BatchRecord]):
         return found
 
     def forget_segments(self, numbers: Sequence[int], epoch: int) -> None:
-        """Segments that nothing looks at any more."""
+        """Delete segments that are no longer in use."""
         with self.transaction():
             self.book.fence(epoch)
             self._execute("delete from etl.segment where number = any(%(numbers)s)", {"numbers": list(numbers)})
@@ -184,7 +184,7 @@ class StreamLedger(BatchRows[BatchRecord]):
         }
 
     def forget_correlation(self, name: str, epoch: int) -> None:
-        """Let a correlation start anew: its state goes, its tables stay."""
+        """Reset a correlation: delete its state, keep its tables."""
         with self.transaction():
             self.book.fence(epoch)
             self._execute("delete from etl.correlation where name = %(name)s", {"name": name})
@@ -200,9 +200,9 @@ class StreamLedger(BatchRows[BatchRecord]):
         epoch: int,
         queries: EvolvedQueries | None = None,
     ) -> None:
-        """ONE commit: what became of a batch. Fails without effect when another writer has taken over.
+        """ONE commit: the decision of a batch. Fails without effect when another writer has taken over.
 
-        A correlation that did not see the batch has missed it for good, so its state goes.
+        A correlation that did not take part in the batch has missed it for good, so its state is deleted.
         """
         values = {"batch": batch, "decided_at": decided_at, "decision": Json(decision.as_json())}
         with self.transaction():
@@ -220,24 +220,24 @@ class StreamLedger(BatchRows[BatchRecord]):
                 QueryRegistry(self.connection).evolve(batch, decided_at, queries)
 
     def restore(self, note: Mapping[str, Any], snapshot: Mapping[str, Mapping[str, Any]], epoch: int) -> None:
-        """Put back a batch that this ledger, restored from a backup, does not know; state is as of the newest one."""
+        """Restore a batch that this ledger, restored from a backup, lacks; state is as of the newest batch."""
         batch, decision = note["batch"], Decision.from_json(note["decision"])
         started_at, decided_at = (datetime.fromisoformat(note[name]) for name in ("started_at", "decided_at"))
         evolved = {name: _from_snapshot(value) for name, value in snapshot.items()}
-        with self.transaction():  # half of it would be a batch that is decided once more
+        with self.transaction():  # atomic: a batch without its decision would be decided again
             self.book.fix(batch, note["run_id"], started_at, [Slice.from_json(one) for one in note["slices"]])
             self._execute("delete from etl.correlation")
             self.decide(batch, decided_at, decision, evolved, epoch)
 
     def skip_segment_numbers(self, last: int) -> None:
-        """Give out no number up to this one: files have them already."""
+        """Skip segment numbers up to this one: files have them already."""
         self._all(
             "select setval('etl.segment_number', greatest(last_value, %(last)s)) from etl.segment_number",
             {"last": last},
         )
 
     def replace_state(self, name: str, evolved: Evolved, epoch: int) -> None:
-        """Let other files of runs stand for those of a correlation; what is in them is the same."""
+        """Replace the run files of a correlation by others with the same content."""
         batch = self.last()
         with self.transaction():
             self.book.fence(epoch)
@@ -259,7 +259,7 @@ class StreamLedger(BatchRows[BatchRecord]):
             )
 
     def load(self, batch: int, loaded_at: datetime, tables: Sequence[str]) -> None:
-        """Inside the transaction of the aggregates: the batch is loaded."""
+        """Inside the transaction of the aggregates: mark the batch as loaded."""
         self._execute(
             "update etl.batch set state = 'loaded', loaded_at = %(loaded_at)s "
             "where pipeline = %(pipeline)s and batch = %(batch)s and state = 'decided'",
@@ -274,7 +274,7 @@ class StreamLedger(BatchRows[BatchRecord]):
 
 @dataclass(frozen=True, slots=True)
 class StreamInput:
-    """What the ledger knows of one stream's files that were put away."""
+    """The ledger's record of one stream's archived files."""
 
     ledger: StreamLedger
     stream: str
@@ -290,7 +290,7 @@ class StreamInput:
 
 
 def ledger_of(writer: Writer) -> StreamLedger:
-    """The ledger of correlations, for who holds the lock."""
+    """The ledger of correlations, for the holder of the lock."""
     return StreamLedger(writer.ledger.connection)
 
 
@@ -299,7 +299,7 @@ def _named(one: Slice, stream: str) -> Slice:
 
 
 def _from_snapshot(value: Mapping[str, Any]) -> AnyEvolved:
-    """A correlation with all its runs, as if one batch had added them."""
+    """A correlation with all of its runs, as if added by one batch."""
     declared, since, state = value["declared"], value["since"], value["state"]
     runs = tuple(StateRun(**run) for run in value["runs"])
     if state.get("kind") == DOCUMENTS:

@@ -1,10 +1,10 @@
-"""What keeps correlations small: segments that nothing looks at, files of undecided tries, state of what is gone.
+"""Maintenance of correlations: remove unused segments, files of undecided tries, state of undeclared correlations.
 
     every day   maintain ── correlations forgotten ─ segments ─ garbage ─ OPTIMIZE, VACUUM ─ archive, ledger
 
 A run of state never refers to a row that is earlier than its own earliest tuple, so a segment whose latest event time
-lies before every run of every correlation over its stream is looked at by nobody (ADR 54). Runs under the lock; may be
-repeated; ends early without harm.
+lies before every run of every correlation over its stream is unused (ADR 54). Runs under the lock; idempotent; may be
+interrupted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from etl.streams.ledger import Known
     from etl.streams.microbatch import MicroBatch
 
-_NEWEST_KEPT = 100  # batches that stay in the ledger however old they are
+_NEWEST_KEPT = 100  # newest batches, kept at any age
 
 
 def maintain(run: MicroBatch, tables: Tables | None, keep: Keep, now: datetime) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def maintain(run: MicroBatch, tables: Tables | None, keep: Keep, now: datetime) 
 
 
 def _forget_undeclared(run: MicroBatch, *, dry_run: bool) -> list[str]:
-    """State of correlations whose file is gone; a file with a mistake in it is not gone."""
+    """Delete the state of correlations whose file was removed; a file with an error still counts as declared."""
     if run.catalog.broken:
         return []
     gone = sorted((run.ledger.known().keys() | run.ledger.known_documents().keys()) - run.catalog.names)
@@ -81,7 +81,7 @@ def _forget_undeclared(run: MicroBatch, *, dry_run: bool) -> list[str]:
 
 def _expired_segments(run: MicroBatch) -> list[Segment]:
     """Segments of loaded batches that no run of state can refer to."""
-    if run.ledger.oldest_unloaded() is not None or run.catalog.broken:  # what a broken file looks at is not known
+    if run.ledger.oldest_unloaded() is not None or run.catalog.broken:  # the streams of a broken file are unknown
         return []
     known = run.ledger.known()
     needed = _needed_since(run, known)
@@ -91,7 +91,7 @@ def _expired_segments(run: MicroBatch) -> list[Segment]:
 
 
 def _needed_since(run: MicroBatch, known: dict[str, Known]) -> dict[str, int]:
-    """By stream, the earliest event time that a stored tuple of any correlation may have."""
+    """The earliest event time of a stored tuple of any correlation, by stream."""
     since: dict[str, int] = {}
     for declared in run.catalog.correlations:
         runs: Iterable[StateRun] = known[declared.name].state.runs if declared.name in known else ()
@@ -110,7 +110,7 @@ def _needed_since(run: MicroBatch, known: dict[str, Known]) -> dict[str, int]:
 def _remove_unnamed(
     run: MicroBatch, named: set[str], expired: list[Segment], now: datetime, *, dry_run: bool
 ) -> Removed:
-    """Files that the ledger does not name: expired at once, others when no try can be writing them."""
+    """Remove files that the ledger does not name: expired ones at once, others when no try can be writing them."""
     freed, store = Removed(), run.places.store
     gone, before = {one.name for one in expired}, now.timestamp() - GARBAGE_AFTER.total_seconds()
     for folder in ("segments", "state"):
@@ -121,7 +121,7 @@ def _remove_unnamed(
 
 
 def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
-    """Files of tables that no decision and no log names; notes and changes of groups that were loaded long ago."""
+    """Remove files that no decision and no log names, and old notes and group changes of loaded batches."""
     if run.ledger.oldest_unloaded() is not None:
         return 0
     removed = 0
@@ -134,7 +134,7 @@ def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
 
 
 def _tables(run: MicroBatch) -> Iterator[tuple[DeltaLog, str]]:
-    """The Delta tables that exist."""
+    """The existing Delta tables."""
     tables = [(f"streams/{one.name}", table) for one in run.catalog.streams for table in (QUARANTINE, LATE)]
     tables += [(f"correlations/{name}", table) for name in sorted(run.catalog.names) for table in (RESULTS, LATE)]
     for root, table in tables:
@@ -163,7 +163,7 @@ def _vacuumed(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Itera
 
 
 def _remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Removed:
-    """Whole days of archived input."""
+    """Remove whole days of archived input."""
     total = Removed()
     for stream in run.catalog.streams:
         for folder in retention.days(run.places.archive / stream.name, until=before.date()):

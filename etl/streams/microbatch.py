@@ -5,8 +5,8 @@
     3 decide      ONE Postgres commit: segments, state, result, late and quarantine files, watermarks, routers
     4 publish     files into the Delta logs, then aggregates and ledger in one Postgres transaction
 
-If the ledger holds a decision, nothing recomputes it: everything after is derived from it by writes that may be
-repeated. What a try wrote that was not decided is garbage, and maintenance removes it (ADR 50).
+A decision in the ledger is never recomputed: every later step derives from it by idempotent writes. Files of an
+undecided try are garbage, which maintenance removes (ADR 50).
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ from etl.streams.state.rebuild import rebuild_damaged
 from etl.streams.tasks.plan import BatchPlan, CorrelationPlan, Places
 from etl.streams.trial import BatchTrial
 
-_TASK_BYTES = 2 * 2**20  # of input, below which another task costs more than it saves
+_TASK_BYTES = 2 * 2**20  # least input per task: with less, another task costs more than it saves
 _TRIES_WHILE_INPUT_CHANGES = 50
 
 
 class Executor(Protocol):
-    """Runs the tasks of a batch somewhere: on Spark, or in this process."""
+    """Runs the tasks of a batch: on Spark, or in this process."""
 
     @property
     def slots(self) -> int:
-        """How many tasks run at a time."""
+        """How many tasks run concurrently."""
         ...
 
     def run(self, plan: BatchPlan) -> list[Message]:
-        """Run all stages; gives all that the tasks tell."""
+        """Run all stages; returns all messages of the tasks."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Everything that batches of correlations need, for as long as somebody holds the writer's lock."""
+    """Everything that batches of correlations need while the writer's lock is held."""
 
     catalog: Catalog
     places: Places
@@ -83,14 +83,14 @@ class MicroBatch:
 
     @property
     def sites(self) -> SiteWork:
-        """What is done at sites after a decision."""
+        """The work at sites after a decision."""
         ledger = SiteLedger(self.ledger.connection)
         return SiteWork(self.catalog, self.places, ledger, self.progress, self.checkpoint)
 
     # ── 1. fix input ───────────────────────────────────────────────────────────────────────────────────────────
 
     def fix(self, run_id: str) -> BatchRecord | None:
-        """The batch to go on with: one that is begun, else what has landed. None: nothing to do."""
+        """The batch to work on: an unfinished one, else a new one of landed input. None: no input."""
         settle.settle(self)
         begun = self.ledger.oldest_unloaded()
         if begun is not None:
@@ -108,7 +108,7 @@ class MicroBatch:
         return self.ledger.get(batch)
 
     def _unread(self) -> dict[str, list[Slice]]:
-        """What has landed and no batch has read, by stream; every stream has its share of a batch."""
+        """Unread landed input, by stream; every stream has its share of a batch."""
         now, found, ordinal = self.clock(), dict[str, list[Slice]](), 0
         share = max(1, self.limits.batch_bytes // max(1, len(self.catalog.streams)))
         away = self.sites.absent()
@@ -129,7 +129,7 @@ class MicroBatch:
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 
     def correlate(self, batch: int) -> BatchRecord | None:
-        """Decide a batch whose input is fixed. None when there turned out to be nothing in it."""
+        """Decide a batch whose input is fixed. None when that input turned out to be empty."""
         began = self.ledger.get(batch)
         if began.state != "reading":
             return began
@@ -161,11 +161,11 @@ class MicroBatch:
         return compiled(declared, self.catalog.streams)
 
     def tasks_for(self, size_bytes: int) -> int:
-        """How many tasks input of this size is worth."""
+        """The number of tasks for input of this size."""
         return max(1, min(self.executor.slots, -(-size_bytes // _TASK_BYTES)))
 
     def queries(self, plan: BatchPlan) -> Planned:
-        """The ad-hoc queries that are there now: who comes or goes does so for all tasks of this batch."""
+        """Plan the current ad-hoc queries; changes take effect for all tasks of this batch."""
         registry = QueryRegistry(self.ledger.connection)
         planner = QueryPlanner(registry, self.places.store, plan.declared_streams, self.event_clock)
         return planner.plan(plan.batch, plan.attempt, self.clock(), plan.tasks)
@@ -225,7 +225,7 @@ class MicroBatch:
     # ── 4. publish ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def publish(self, batch: int) -> BatchRecord:
-        """Make a decided batch visible everywhere, then put its input away."""
+        """Make a decided batch visible everywhere, then archive its input."""
         record = self.ledger.get(batch)
         if record.state != "loaded":
             publishing.publish(self, record)

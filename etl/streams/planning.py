@@ -1,4 +1,4 @@
-"""One try at a batch of correlations: what its tasks read, who joins it, and which names and numbers they may write."""
+"""Plan one try at a batch of correlations: input per task, joining units, reserved file names and segment numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan_batch(
     documents: Mapping[str, KnownDocuments],
     lines: LineChoice = ALL_LINES,
 ) -> BatchPlan:
-    """One try at a batch: what it writes has names and numbers that no other try has."""
+    """Plan one try at a batch; its file names and segment numbers are unique to the try."""
     size = sum(one.last - one.first for many in slices.values() for one in many)
     tasks = run.tasks_for(size)
     readers = max(1, min(tasks, sum(map(len, slices.values()))))
@@ -70,7 +70,7 @@ def plan_batch(
 
 
 def _segments(run: MicroBatch, slices: Sequence[Slice], readers: int, in_order: bool) -> dict[int, int]:
-    """A number of its own for every segment that may be written; what is not needed is lost."""
+    """Reserve a number for every segment that may be written; unused numbers are skipped."""
     reading = sorted({reader_of(one, readers, in_order) for one in slices})
     return dict(zip(reading, run.ledger.segment_numbers(len(reading)), strict=True)) if reading else {}
 

@@ -1,4 +1,4 @@
-"""Publish one decided batch: from the files of its decision to tables that people read."""
+"""Publish one decided batch: from the files of its decision to Delta tables and aggregates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def delta_log(places: Places, root: str) -> DeltaLog:
 
 
 def prepare(run: MicroBatch, plan: BatchPlan) -> None:
-    """Make the tables that a batch may write to, before it writes. A process does so once per declaration."""
+    """Create the tables that a batch may write to. A process does so once per declaration."""
     state, key = process_state(), (run.places.correlations, NAME, "")
     declared = (
         plan.declared_streams,
@@ -69,7 +69,7 @@ def prepare(run: MicroBatch, plan: BatchPlan) -> None:
 
 
 class ResultsTaken(TerminalError):
-    """A table of results exists and has other columns than the correlation returns now."""
+    """A table of results exists with columns that differ from the correlation's."""
 
     exit_code = 78
 
@@ -85,7 +85,7 @@ class ResultsTaken(TerminalError):
 
 
 def require_alike(name: str, delta: DeltaLog, wanted: pa.Schema) -> None:
-    """A correlation that was reset may return something else; its table holds what it returned before."""
+    """Raise if the table has other columns, as after a reset with changed SQL."""
     if not (delta.folder(RESULTS) / "_delta_log").exists():
         return
     held = Schema.from_arrow(wanted.remove_metadata()).fields
@@ -95,7 +95,7 @@ def require_alike(name: str, delta: DeltaLog, wanted: pa.Schema) -> None:
 
 
 def write_views(run: MicroBatch, plan: BatchPlan, gathered: Gathered) -> dict[str, str]:
-    """Changes of groups, merged over all tasks, as files that the decision names."""
+    """Write changes of groups, merged over all tasks, to files that the decision names."""
     written = {}
     for index, one in enumerate(plan.correlations):
         grouping = compiled(one.declared, plan.declared_streams).grouping
@@ -111,7 +111,7 @@ def write_views(run: MicroBatch, plan: BatchPlan, gathered: Gathered) -> dict[st
 
 
 def publish(run: MicroBatch, record: BatchRecord) -> None:
-    """Note the batch, add its files to the Delta logs, then merge aggregates and close it in one transaction."""
+    """Write the note, add the files to the Delta logs, then merge aggregates and close the batch in one transaction."""
     decision, touched = record.decided, []
     run.checkpoint("before the note")
     Notes(run.places.notes).write(record, run.ledger)

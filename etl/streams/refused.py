@@ -1,9 +1,8 @@
-"""Refused lines of streams: the quarantine of pipelines, release and reject included, over the ledger of correlations.
+"""Refused lines of streams: the pipelines' quarantine, with release and reject, on the ledger of correlations.
 
-    streams/NAME      what a stream is called where pipelines and streams stand side by side
+    streams/NAME      the name of a stream where pipelines and streams are listed together
 
-Whoever releases a line holds the lock of all correlations; the file in which it comes back lands in the stream's
-folder.
+Releasing a line needs the lock of all correlations; the file of released lines lands in the stream's folder.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class UnknownStream(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class _Refusing:
-    """A stream as `etl.pipeline.review.masking` asks for whose lines were refused."""
+    """A stream in the form that `etl.pipeline.review.masking` requires."""
 
     name: str
     stream: Stream
@@ -69,12 +68,12 @@ def refused_lines(declared: LoggedStream, places: Places, book: Ledger) -> Quara
 
 
 def _nothing(_: str) -> None:
-    """No fault is injected here."""
+    """The default checkpoint: injects no fault."""
 
 
 @contextmanager
 def open_desk(settings: Settings, dsn: str, name: str, checkpoint: Checkpoint = _nothing) -> Iterator[Desk]:
-    """The desk of a pipeline, or of a stream that is called `streams/NAME`."""
+    """The desk of a pipeline, or of a stream by the name `streams/NAME`."""
     if not name.startswith(_PREFIX):
         with pipeline_desk.open_desk(settings, dsn, name, checkpoint) as desk:
             yield desk

@@ -2,7 +2,7 @@
 
     ingest ─▶ correlate ─▶ load ─▶ sites ─▶ report        sites: follow ─ work, at each of them ─ gather
 
-A run that finds a batch begun but not loaded goes on with that one: batches are loaded in the order they were decided.
+A run that finds an unfinished batch continues it: batches are loaded in the order they were decided.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class CorrelationSteps:
     checkpoint: Checkpoint = no_fault
 
     def prepare(self) -> None:
-        """Bring Postgres to the newest schema. What a correlation needs is made when it first runs."""
+        """Migrate Postgres to the newest schema. A correlation's own tables are created at its first run."""
         postgres.migrate(self.dsn)
 
     def run(self, step: CorrelationStep, run_id: str, batch: int | None, progress: Progress) -> dict[str, Any]:
-        """Run one step by its name, or all that lead to the tables in one go."""
+        """Run one step by name, or all steps up to the tables."""
         if step in ("micro_batch", "streams"):
             return self.micro_batch(run_id, progress, at_sites=step == "micro_batch")
         if step == "gather":
@@ -70,22 +70,22 @@ class CorrelationSteps:
         return self.correlate(batch, progress) if step == "correlate" else self.load(batch, progress)
 
     def ingest(self, run_id: str, progress: Progress) -> dict[str, Any]:
-        """Fix what the next batch reads, or find the one that is not loaded yet."""
+        """Fix the input of the next batch, or find the unfinished one."""
         with self._writing(run_id, progress) as run:
             return summary(self._ingest(run, run_id), run.ledger)
 
     def correlate(self, batch: int, progress: Progress) -> dict[str, Any]:
-        """Read, join, and decide; nothing when it is decided already."""
+        """Read, join, and decide; no-op when it is decided already."""
         with self._writing(f"correlate {batch}", progress) as run:
             return summary(self._correlate(run, batch), run.ledger)
 
     def load(self, batch: int, progress: Progress) -> dict[str, Any]:
-        """Publish the results, then put the batch's files away."""
+        """Publish the results, then archive the batch's input."""
         with self._writing(f"load {batch}", progress) as run:
             return summary(self._load(run, batch), run.ledger)
 
     def micro_batch(self, run_id: str, progress: Progress, *, at_sites: bool = True) -> dict[str, Any]:
-        """One micro-batch from landing to tables, under one lock; work at sites may be left to tasks of theirs."""
+        """One micro-batch from landing to tables, under one lock; work at sites may be left to separate tasks."""
         with self._writing(run_id, progress) as run:
             record = self._ingest(run, run_id)
             record = None if record is None else self._correlate(run, record.batch)
@@ -94,7 +94,7 @@ class CorrelationSteps:
             return summary(record, run.ledger) | ({"sites_wait": waits} if run.catalog.over_sites else {})
 
     def _at_sites(self, run: MicroBatch, *, work: bool) -> bool:
-        """Begin what was decided, and do it; gives whether something is left to do at sites."""
+        """Begin decided batches and do their work; returns whether work at sites is left."""
         if not run.catalog.over_sites:
             run.sites.forget_undeclared()
             return False
@@ -108,9 +108,9 @@ class CorrelationSteps:
     def work_at(
         self, site: str, progress: Progress, *, correlation: str | None = None, patience_s: float = 30.0
     ) -> dict[str, Any]:
-        """All that is to be done at one site; waits so long for others that have to work before it.
+        """Do all work at one site; waits up to this time for other sites that have to work first.
 
-        Needs no lock but the site's own: everybody writes files of his own.
+        Needs only the site's lock: every site writes its own files.
         """
         declared = self.catalog()
         places = Places.of(self.settings, declared.segments_elsewhere())
@@ -119,7 +119,7 @@ class CorrelationSteps:
             return work.work_until_done(site, correlation, patience_s)
 
     def gather(self, run_id: str, progress: Progress) -> dict[str, Any]:
-        """What the tasks of sites have left over, and the results of finished batches into their tables."""
+        """Do the work that the tasks of sites have left, and publish the results of finished batches."""
         with self._writing(run_id, progress, patience_s=60.0) as run:
             sites = run.sites
             left = sites.work()
@@ -168,7 +168,7 @@ class CorrelationSteps:
             return [summary(record, ledger) for record in ledger.history(limit)]
 
     def status(self) -> dict[str, Any]:
-        """What is declared, what has run, how it stands."""
+        """The status of all declared correlations, whether or not they have run."""
         with self._reading() as ledger:
             return explanation.status(self.catalog(), ledger)
 
@@ -180,7 +180,7 @@ class CorrelationSteps:
             return explanation.explain(declared, name, ledger, places)
 
     def check(self) -> tuple[PipelineFileError, ...]:
-        """What is wrong with the files of streams and correlations, and which sites cannot be reached."""
+        """Errors in the files of streams and correlations, and unreachable sites."""
         found = self.catalog()
         return (*found.errors, *unreachable_sites(found.sites))
 
@@ -195,7 +195,7 @@ class CorrelationSteps:
             return maintenance.maintain(run, tables, keep, self.clock())
 
     def reset(self, name: str, progress: Progress) -> None:
-        """Let a correlation start anew with the next batch: its state goes, its tables stay."""
+        """Reset a correlation from the next batch on: delete its state, keep its tables."""
         with self._writing(f"reset {name}", progress) as run:
             if run.ledger.oldest_unloaded() is not None:
                 raise TerminalError("a batch is open; run it to its end before a correlation is reset")
@@ -253,7 +253,7 @@ def summary(record: BatchRecord | None, ledger: StreamLedger) -> dict[str, Any]:
 
 
 def sentence(record: BatchRecord) -> str:
-    """What a batch did, in one line."""
+    """The outcome of a batch in one line."""
     decided = record.decided
     accepted = sum(one["accepted"] for one in decided.streams.values())
     refused = sum(one["quarantined"] for one in decided.streams.values())

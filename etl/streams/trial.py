@@ -1,7 +1,7 @@
-"""One try at a batch of correlations, with all of its lines or some: what the search for poison asks of a batch.
+"""One try at a batch of correlations, with all of its lines or some, for the search for poison lines.
 
-A try has a plan of its own, so segments and files of two tries never share a name; planning is part of the try,
-because it reads samples of the input.
+A try has its own plan, so segments and files of two tries never share a name; planning is part of the try because it
+reads samples of the input.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A plan and what its tasks reported."""
+    """A plan and the results of its tasks."""
 
     plan: BatchPlan
     gathered: Gathered
@@ -41,7 +41,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class BatchTrial:
-    """A batch of correlations, as `etl.pipeline.isolate.Trial` has it."""
+    """A batch of correlations as an `etl.pipeline.isolate.Trial`."""
 
     of: MicroBatch
     began: BatchRecord

@@ -1,8 +1,8 @@
-"""Aggregates of correlations in Postgres: a table each, changed in the transaction that closes a batch.
+"""Aggregates of correlations in Postgres: one table each, updated in the transaction that closes a batch.
 
     correlation.NAME    the query's columns; an average is generated from its sum and count (NAME__sum, NAME__count)
 
-Sums of whole numbers and decimals are `numeric`: they cannot overflow. Groups may be NULL and are one group then.
+Sums of integers and decimals are `numeric`, which cannot overflow. NULL group keys form one group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Column = tuple[str, str, str]  # name, type, function that combines two values
 
 
 def prepare(dsn: str, name: str, grouping: Grouping) -> None:
-    """Make the table of a correlation, if it is not there."""
+    """Create the table of a correlation if it does not exist."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute("select to_regclass(%s) is not null", [f"{SCHEMA}.{name}"])
         (exists,) = cursor.fetchone() or (False,)
@@ -40,7 +40,7 @@ def prepare(dsn: str, name: str, grouping: Grouping) -> None:
 
 
 class ViewTaken(TerminalError):
-    """A table of aggregates exists and has other columns than the correlation returns now."""
+    """A table of aggregates exists with columns that differ from the correlation's."""
 
     exit_code = 78
 
@@ -80,7 +80,7 @@ def _create(name: str, grouping: Grouping) -> sql.Composed:
 
 
 def _parts(one: Aggregation) -> list[Column]:
-    """The columns in which an aggregate is kept."""
+    """The columns that store an aggregate."""
     if one.function == "count":
         return [(one.name, "bigint", "count")]
     assert one.argument is not None, "only count(*) has no argument"
@@ -108,7 +108,7 @@ def _average(one: Aggregation) -> sql.Composed:
 
 
 def rows(grouping: Grouping, view: pa.Table) -> pa.Table:
-    """A view's rows in the columns of its table, with all that merging them needs: files outlive declarations."""
+    """A view's rows in the columns of its table, with everything for merging them: files outlive declarations."""
     columns = {key: view[f"key_{number}"] for number, (key, _) in enumerate(grouping.keys)} or {_ALL: view[_ALL]}
     for number, one in enumerate(grouping.aggregates):
         suffixes = ("sum", "count") if one.function == "avg" else (one.function,)
@@ -140,7 +140,7 @@ def _table(name: str) -> sql.Identifier:
 
 
 def _add_up(cursor: postgres.Cursor, name: str, part: pa.Table) -> None:
-    """Upsert the groups that a batch changed: one statement however many there are."""
+    """Upsert the groups that a batch changed, by one statement."""
     keys, functions = (json.loads(part.schema.metadata[what]) for what in (b"keys", b"functions"))
     stage = f"batch_{name}"
     cursor.execute(

@@ -1,6 +1,6 @@
-"""Validate: which rules an event breaks, where it goes, and whether its batch is like those before it.
+"""Validate: rules, routes, and comparison of a batch with earlier ones.
 
 checks         declared rules over typed events; `bounds` are values of their columns' types
-route          accepted | quarantined | backlog, from what the joins found
+route          accepted | quarantined | backlog, from the joins' results
 profile        figures of a batch; `distribution` compares them with those of the last batches
 """

@@ -29,7 +29,7 @@ Test = Callable[[pa.RecordBatch], Mask]
 
 
 class RuleColumnUnknown(TerminalError):
-    """A rule about a column that events do not have."""
+    """A rule on a column that events do not have."""
 
     def __init__(self, rule: str, column: str, columns: tuple[str, ...]) -> None:
         super().__init__(rule, column, columns)
@@ -116,6 +116,6 @@ def _pattern(rule: PatternRule) -> Test:
 
 
 def _mask(flags: pa.Array, missing: bool) -> Mask:
-    """Flags as an array that can be written; NULL becomes `missing`."""
+    """Flags as a writable array; NULL becomes `missing`."""
     mask: Mask = np.array(flags.fill_null(missing), np.bool_)
     return mask

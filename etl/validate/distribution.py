@@ -1,15 +1,15 @@
-"""Is a batch like the ones before it? Bounds are learnt from the last batches; nobody has to guess them.
+"""Compare a batch with earlier ones. Bounds are learned from the last batches and need no configuration.
 
     figures of this batch ─┐
-    figures of the last N ─┴─▶ judge ─▶ findings: what is outside, where it should have been
+    figures of the last N ─┴─▶ judge ─▶ findings: figures out of bounds, with the bounds
 
 A figure is one number about a batch with its standard error: how many events, a share, a mean. It is expected within
 
     median of the past ± max(floor, K · sqrt(spread² + error²))        spread = 1.4826 · median |x − median|
 
-Median and spread of deviations do not mind a few odd batches, and follow a lasting change by themselves after half of
-the history. The error lets a batch of ten events differ more than one of ten thousand. The floor keeps steady figures
-from raising an alarm over nothing. Volume is compared by its logarithm: half and double are equally far. See ADR 81.
+Median and spread of deviations are robust against a few outliers, and follow a lasting change after half of the
+history. The error allows a batch of ten events to differ more than one of ten thousand. The floor prevents alarms on
+tiny changes of steady figures. Volume is compared by its logarithm: half and double are equally far. See ADR 81.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MORE_IS_BETTER = frozenset(("hit_ratio",))
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number about a batch: its kind, what it is about (a column, a master, or nothing), its standard error."""
+    """One number about a batch: its kind, its subject (a column, a master, or none), its standard error."""
 
     kind: Distribution
     subject: str
@@ -54,7 +54,7 @@ Profile = Mapping[str, Figure]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A figure outside what the last batches have taught."""
+    """A figure outside the bounds learned from the last batches."""
 
     check: str
     value: float
@@ -83,7 +83,7 @@ def share(kind: Distribution, subject: str, part: int, whole: int) -> Figure:
 
 
 def judge(profile: Profile, past: Sequence[Profile]) -> tuple[Finding, ...]:
-    """What is not as it was. `past` is the last batches, of which at least `MIN_BATCHES` must know a figure."""
+    """Figures out of bounds. `past` is the last batches, of which at least `MIN_BATCHES` must have the figure."""
     findings = []
     for name, figure in profile.items():
         known = np.array([one[name].value for one in past if name in one], np.float64)
@@ -95,7 +95,7 @@ def judge(profile: Profile, past: Sequence[Profile]) -> tuple[Finding, ...]:
 
 
 def bounds(figure: Figure, past: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
-    """Where the past expects a figure, both ends included."""
+    """The expected range of a figure, both ends included."""
     if figure.kind == "volume":
         low, high = _around(np.log1p(past), 0.0, _VOLUME_FLOOR)
         return math.floor(math.expm1(low)), math.ceil(math.expm1(high))

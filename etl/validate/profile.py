@@ -1,6 +1,6 @@
 """The figures of one batch that later ones are compared with: counts it has anyway, nulls and means of its columns.
 
-The accepted rows are in memory for the audit when this is asked, so nothing is read for it. Keys and references to
+The accepted rows are already in memory for the audit, so nothing is read for it. Keys and references to
 masters have no meaningful mean; of sensitive columns nothing but the share of nulls is kept.
 """
 
@@ -67,7 +67,7 @@ def as_json(figures: Profile) -> dict[str, list[float]]:
 
 
 def from_json(stored: Mapping[str, Any]) -> dict[str, Figure]:
-    """The figures that the ledger holds."""
+    """The figures stored in the ledger."""
     figures = {}
     for name, (value, error) in stored.items():
         kind, _, subject = name.partition(":")

@@ -1,4 +1,4 @@
-"""Where every candidate goes, from what its joins found.
+"""The route of every candidate, from the results of its joins.
 
 shed ────────────────────────────▶ backlog      waits for a batch with more room
 every required master row found ─▶ accepted
@@ -22,7 +22,7 @@ SHED = "shed"
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Three disjoint sets that are all candidates, and why a row is not accepted."""
+    """A partition of the candidates into three routes, with the reasons of rows that are not accepted."""
 
     accepted: Flags
     backlog: Flags
@@ -32,7 +32,7 @@ class Routes:
     unknown: Flags  # of the accepted, those that lack one
 
     def reasons(self, rows: npt.NDArray[np.int64]) -> pa.Array:
-        """Why these rows wait or are refused: a list of names for each."""
+        """The reasons why these rows wait or are refused, as a list each."""
         code = np.zeros(len(rows), np.int64)
         for bit, flags in enumerate(self.missing.values()):
             code |= flags[rows].astype(np.int64) << bit
@@ -41,7 +41,7 @@ class Routes:
 
     @property
     def lacking(self) -> pa.Array:
-        """For every row why it is unknown to a master, if it is accepted so; NULL for all others."""
+        """The reasons of rows that are accepted with an unknown member; NULL for all others."""
         if not self.unknown.any():
             return pa.nulls(len(self.unknown), pa.list_(pa.string()))
         at = np.cumsum(self.unknown) - 1

@@ -3,10 +3,10 @@
     table/_delta_log/<version>.json     version 0: protocol, metadata, and the first batch's files in one entry
                                         after it:  the transaction (application, batch) and the files it adds
 
-delta-rs takes 3 to 20 ms of CPU time for an entry, the more the more entries there are since the last checkpoint, and
-hundreds of queries pay that in every batch; an entry is a few lines of JSON. It is put in place by a link, which fails
-where somebody else was first, so nothing is written over and nothing is added twice. Everything else (checkpoints, what
-others have committed, how a new table begins) is left to delta-rs (ADR 103).
+delta-rs needs 3 to 20 ms of CPU time for an entry, growing with the entries since the last checkpoint, and hundreds of
+queries would pay that in every batch; yet an entry is a few lines of JSON. It is put in place by a hard link, which
+fails if the version exists, so nothing is overwritten and nothing is added twice. Everything else (checkpoints, foreign
+commits, creating a table) is left to delta-rs (ADR 103).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Action = dict[str, Any]
 
 
 class DeltaAppender:
-    """One table, kept by the process that writes. `folder` is the table's."""
+    """Appends to one table; kept open by the writing process. `folder` is the table's."""
 
     def __init__(self, folder: Path, application: str) -> None:
         self.folder, self.application = folder, application
@@ -53,7 +53,7 @@ class DeltaAppender:
         return self._batch
 
     def add(self, files: Sequence[DataFile], batch: int) -> bool:
-        """Make a batch's files part of the table, which begins with its first; False when they are already."""
+        """Add a batch's files to the table, creating it with the first; False when they are in it already."""
         while self.newest_batch() < batch:
             require_whole(self.folder, files, batch)
             actions = [_commit_info(batch), *self._first(files[0]), self._transaction(batch)]
@@ -69,7 +69,7 @@ class DeltaAppender:
         return self._log / f"{version:020d}.json"
 
     def _refresh(self) -> None:
-        """Nothing to do when the newest entry is the one that was seen last, and none has come after it."""
+        """Read the log again unless its newest entry is the one seen last."""
         same = self._seen is not None and identity(self._entry(self._version)) == self._seen
         if same and not self._entry(self._version + 1).exists():
             return
@@ -84,12 +84,12 @@ class DeltaAppender:
         self._checkpointed = max((int(name[:20]) for name in names if _CHECKPOINT.match(name)), default=0)
         versions = [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
         if not versions and not any(name.endswith(".checkpoint.parquet") for name in names):
-            return -1, 0  # whoever wanted to begin the table ended too early
+            return -1, 0  # a process died while it created the table
         batch = self._batch_in(max(versions)) if versions else None
         if batch is not None:
             return max(versions), batch
         table = DeltaTable(str(self.folder))
-        require_plain(table, self.folder.name)  # whoever wrote an entry of ours has seen to it
+        require_plain(table, self.folder.name)  # checked before each of our own entries
         return table.version(), int(table.transaction_version(self.application) or 0)
 
     def _batch_in(self, version: int) -> int | None:
@@ -126,7 +126,7 @@ class DeltaAppender:
         }
 
     def _commit(self, actions: Sequence[Action]) -> bool:
-        """Put the next entry in place, synced; False when somebody else was first."""
+        """Put the next entry in place, synced; False when that version exists already."""
         make_folder(self._log)
         entry, beside = self._entry(self._version + 1), self._log / f"_commit_{uuid.uuid4()}.json.tmp"
         try:
@@ -144,7 +144,7 @@ class DeltaAppender:
         return True
 
     def _checkpoint(self) -> None:
-        """Now and then, not for all tables with the same batch, and whoever wrote the entry that it was the turn of."""
+        """Write a checkpoint from time to time, staggered over tables, whoever wrote the entry it was due at."""
         turn = crc32(os.fsencode(self.folder)) % _CHECKPOINT_EVERY
         if (self._version - turn) // _CHECKPOINT_EVERY <= (self._checkpointed - turn) // _CHECKPOINT_EVERY:
             return
@@ -157,7 +157,7 @@ class DeltaAppender:
 
 @lru_cache(maxsize=256)
 def _beginning(schema: pa.Schema) -> tuple[Action, Action]:
-    """How delta-rs begins a table with these columns: protocol and metadata."""
+    """The actions by which delta-rs creates a table with these columns: protocol and metadata."""
     with tempfile.TemporaryDirectory(prefix="frontstage-delta-") as folder:
         DeltaTable.create(folder, schema, configuration=CONFIGURATION)
         lines = (Path(folder) / "_delta_log" / f"{0:020d}.json").read_bytes().splitlines()

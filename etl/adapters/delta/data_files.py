@@ -1,7 +1,7 @@
-"""Parquet files as tasks write them: whole, synced, with the statistics that Delta's log carries.
+"""Parquet files as tasks write them: atomic, synced, with the statistics for Delta's log.
 
-A file is part of no table until a batch's decision names it and publishing adds it; a try that ends early leaves files
-that nobody names, and maintenance removes them.
+A file belongs to no table until a batch's decision names it and publishing adds it; a try that ends early leaves
+unreferenced files, which maintenance removes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from etl.adapters.ledger import Cause, DataFile
 from etl.adapters.postgres.binary import write_values
 
 _ROWS_PER_GROUP = 262_144
-_FEW_ROWS = 64  # up to which a dictionary costs more than it saves
+_FEW_ROWS = 64  # up to this, dictionary encoding costs more than it saves
 _LONGEST_TEXT = 32  # of a minimum or maximum; longer ones say little and cost in every log entry
-_LAST = "\U0010ffff"  # no letter comes after it
-_MANY, _FINE = 10**11, Decimal("0.0001")  # together as many digits as a float can tell apart
+_LAST = "\U0010ffff"  # the greatest code point
+_MANY, _FINE = 10**11, Decimal("0.0001")  # together at most the 15 digits that a float keeps
 
 
 def write_part(root: Path, table: str, name: str, rows: pa.Table, cause: Cause | None = None) -> DataFile:
-    """Write rows as one file of a table. Synced: a decision may rely on it."""
+    """Write rows as one file of a table, synced before a decision names it."""
     path = root / table / name
     make_folder(path.parent)
     written: list[Any] = []
@@ -48,7 +48,7 @@ def read_parts(root: Path, files: tuple[DataFile, ...], columns: list[str] | Non
 
 
 def write_for_copy(path: Path, rows: pa.Table) -> None:
-    """Write rows as the bytes that COPY reads, synced: the driver only passes them on."""
+    """Write rows in COPY's format, synced: the driver only forwards the bytes."""
     make_folder(path.parent)
     with path.open("wb") as sink:
         write_values(rows, sink)
@@ -95,9 +95,9 @@ def _range_of_texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
 
 
 def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
-    """Bounds as Delta's log writes them, widened where it cannot be exact; None for types that it keeps none of.
+    """Bounds as Delta's log writes them, widened where it cannot be exact; None for types without bounds in the log.
 
-    Every column of values wants bounds: some readers take a missing one for NULL, and filters on it find nothing.
+    Every column with values needs bounds: some readers take a missing one for NULL, and filters on it find nothing.
     """
     if isinstance(low, bool | int | date) and not isinstance(low, datetime):
         return (low, high) if isinstance(low, int) else (low.isoformat(), high.isoformat())
@@ -114,7 +114,7 @@ def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
 
 
 def _number(value: Decimal, rounding: str) -> int | float:
-    """A decimal whose JSON has neither an exponent nor more digits than a float can tell apart."""
+    """A decimal as a JSON number without an exponent and with no more digits than a float keeps."""
     if abs(value) >= _MANY:
         return int(value.to_integral_value(rounding))
     return float(value.quantize(_FINE, rounding))
@@ -125,6 +125,6 @@ def _moment(value: datetime) -> str:
 
 
 def _text(value: str) -> str:
-    """How a text begins, up to what cannot be printed."""
+    """The first characters of a text, up to one that is not printable."""
     begin = value[:_LONGEST_TEXT]
     return next((begin[:at] for at, letter in enumerate(begin) if not letter.isprintable()), begin)

@@ -1,12 +1,12 @@
-"""Delta tables through their log: tasks write Parquet files, a commit adds them, once per batch.
+"""Delta tables through their log: tasks write Parquet files, one commit per batch adds them.
 
     table/                                  create   schema, as a pipeline's file declares it
       part-<batch>-<try>-<task>.parquet     add      one log entry with the transaction (application, batch)
       _delta_log/
 
-Entries that add files are ours (`append`, ADR 103): what a batch costs does not depend on how many entries there are
-since the last checkpoint. Everything else goes through delta-rs, whose handles are kept and brought up to date from the
-newest entries alone; where none has come, which a look at the newest one tells, nothing is read.
+Entries that add files are written here (`append`, ADR 103), so that a batch's cost does not depend on the number of
+entries since the last checkpoint. Everything else goes through delta-rs, whose handles are kept open and updated from
+the newest entries alone; nothing is read when the newest entry is unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from etl.adapters.ledger import DataFile
 
 @dataclass(slots=True)
 class _Opened:
-    """A table's handle, and what is known of the version it stands at."""
+    """A table's handle, and cached facts about its version."""
 
     handle: DeltaTable
     log: Path
@@ -41,16 +41,16 @@ class _Opened:
     transactions: dict[str, int] = field(default_factory=dict)  # by application, the newest one
 
     def stand(self) -> None:
-        """Note the version that the handle stands at."""
+        """Record the handle's current version."""
         self.newest = identity(self._entry(self.handle.version()))
         self.transactions.clear()
 
     def is_replaced(self) -> bool:
-        """Whether somebody has put another log in the place of the one that the handle knows."""
+        """Whether the log was replaced since the handle was opened, as by a restore."""
         return identity(self._entry(self.handle.version())) != self.newest
 
     def catch_up(self) -> None:
-        """Read what has come since."""
+        """Read the newer entries."""
         if self._entry(self.handle.version() + 1).exists():
             self.handle.update_incremental()
             self.stand()
@@ -66,7 +66,7 @@ class _Opened:
 
 
 class DeltaLog:
-    """The Delta tables of one pipeline, under one folder. Kept by the process that writes."""
+    """The Delta tables of one pipeline, under one folder; kept open by the writing process."""
 
     def __init__(self, root: Path, application: str) -> None:
         self.root, self.application = root, application
@@ -85,7 +85,7 @@ class DeltaLog:
         return known
 
     def _known(self, table: str) -> _Opened:
-        """The table as it was when it was last looked at, unless another has taken its place."""
+        """The table at its last known version, reopened if it was replaced."""
         known = self._open.get(table)
         if known is None or known.is_replaced():
             put_aside(self.folder(table))
@@ -99,11 +99,11 @@ class DeltaLog:
         return opened
 
     def forget(self) -> None:
-        """Open every table anew: somebody may have put other files in their place."""
+        """Close all handles, as the tables' files may have been replaced."""
         self._open.clear()
 
     def create(self, table: str, schema: pa.Schema) -> None:
-        """Make the table, or add the columns that are new in its declaration; other types are refused."""
+        """Create the table, or add the columns that are new in its declaration; other types are refused."""
         try:
             existing = self.table(table)
         except TableNotFoundError:
@@ -122,7 +122,7 @@ class DeltaLog:
         return self._known(table).appender.newest_batch()
 
     def add(self, table: str, files: Sequence[DataFile], batch: int) -> bool:
-        """Make a batch's files part of the table; False when they are already."""
+        """Add a batch's files to the table; False when they are in it already."""
         appender = self._known(table).appender
         if appender.newest_batch() >= batch:
             return False
@@ -139,7 +139,7 @@ class DeltaLog:
         return f"{self.application}-corrections"
 
     def correct(self, table: str, files: Sequence[DataFile], key: Sequence[str], batch: int) -> bool:
-        """Put rows in the place of earlier ones with the same key and batch; False when that is done already."""
+        """Replace earlier rows with the same key and batch; False when that is done already."""
         opened = self._now(table)
         if opened.transaction(self._corrections) >= batch:
             return False
@@ -161,7 +161,7 @@ class DeltaLog:
         return True
 
     def sync(self, table: str) -> None:
-        """Make the newest version last: its log entry, the files it adds, its checkpoint. delta-rs syncs nothing."""
+        """Sync the newest version to disk: log entry, added files, checkpoint. delta-rs syncs nothing."""
         log, version = self.folder(table) / "_delta_log", self.table(table).version()
         entry = log / f"{version:020d}.json"
         actions = [json.loads(line) for line in entry.read_bytes().splitlines()]
@@ -171,6 +171,6 @@ class DeltaLog:
         sync_folder(self.folder(table))
 
     def rows(self, table: str) -> int:
-        """How many rows the table has, from the statistics in its log."""
+        """The number of rows, from the statistics in the log."""
         actions: Any = pa.table(self.table(table).get_add_actions(flatten=True))
         return int(pa.compute.sum(actions.column("num_records")).as_py() or 0) if actions.num_rows else 0

@@ -1,4 +1,4 @@
-"""What a Delta table of ours is: its settings, its columns, and how one log entry is told from another."""
+"""Our Delta tables: settings, schema, checks, and the identity of log entries."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ColumnChanged(TerminalError):
 
 
 class AsksTooMuch(TerminalError):
-    """A table was given features that ask of writers what is not done here."""
+    """A table has writer features that our own log entries do not support."""
 
     def __init__(self, table: str, features: Sequence[str]) -> None:
         super().__init__(table, tuple(features))
@@ -82,7 +82,7 @@ _ASKING_OF_A_COLUMN = ("delta.generationExpression", "delta.identity.", "delta.i
 
 
 def require_plain(table: DeltaTable, name: str) -> None:
-    """Refuse a table whose entries would have to be written in another way than ours."""
+    """Refuse a table with writer features that our own log entries do not support."""
     metadata, columns = table.metadata(), table.schema().fields
     wanted = set(table.protocol().writer_features or ()) - _SERVED - _IN_USE_ONLY
     wanted |= {key for key, value in metadata.configuration.items()
@@ -114,7 +114,7 @@ def _shown(kind: object) -> str:
 
 
 def identity(entry: Path) -> Identity | None:
-    """What tells a log entry from another that has taken its place; nothing where there is none."""
+    """A value that changes when a log entry is replaced by another one; None if the entry does not exist."""
     try:
         found = entry.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -123,7 +123,7 @@ def identity(entry: Path) -> Identity | None:
 
 
 def require_whole(folder: Path, files: Sequence[DataFile], batch: int) -> None:
-    """Refuse to make files part of a table that are not there as they were written."""
+    """Raise unless all files exist with the size that was written."""
     gone = [one.path for one in files if not _is_whole(folder / one.path, one.bytes)]
     if gone:
         raise FilesMissing(folder.name, batch, gone)

@@ -1,10 +1,10 @@
-"""What a power cut has torn at the end of a Delta log is put aside: nobody has relied on it yet.
+"""Move an incomplete entry at the end of a Delta log aside, as a power cut leaves it.
 
     commit by delta-rs: entry, checkpoint ── sync ── ledger's commit
                                           └─ power cut: the newest entry may be there without all of its bytes
 
-The ledger counts on an entry once it is synced (ADR 76). So one that is torn belongs to a batch that is not loaded, and
-is written again when that batch is taken up.
+The ledger commits after the entry is synced (ADR 76). So an incomplete entry belongs to a batch that is not loaded, and
+is written again when that batch is retried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ASIDE = ".torn.tmp"
 
 
 def put_aside(folder: Path) -> list[str]:
-    """Put the newest entry of a table's log aside if it is torn, and a checkpoint that is; gives their names."""
+    """Move the newest log entry and its checkpoint aside if they are incomplete; returns their names."""
     log = folder / "_delta_log"
     names = sorted(path.name for path in log.iterdir()) if log.is_dir() else []
     newest = next((name for name in reversed(names) if _ENTRY.fullmatch(name)), None)
@@ -65,7 +65,7 @@ def _hint_is_whole(path: Path) -> bool:
 def _is_parquet(path: Path) -> bool:
     try:
         pq.read_metadata(path)
-    except pa.ArrowInvalid:  # no other error: a disk that fails to read it tells nothing of what is there
+    except pa.ArrowInvalid:  # no other error: a failing read says nothing about the content
         return False
     except FileNotFoundError:
         return True

@@ -1,6 +1,6 @@
-"""Great Expectations: the audit of a batch, and the pages that people read of it.
+"""Great Expectations: the audit of a batch, and its pages.
 
-audit        what was accepted ──▶ verdict, results, pages
-suite        a pipeline's declaration ──▶ what the audit asks, and the rows as it sees them
-data_docs/   the pages: whole without a network, from templates that are compiled once
+audit        accepted rows ──▶ verdict, results, pages
+suite        a pipeline's declaration ──▶ expectations, and the rows as a frame
+data_docs/   the pages: usable without a network, from templates that are compiled once
 """

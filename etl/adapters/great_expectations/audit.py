@@ -1,12 +1,11 @@
-"""The audit: Great Expectations on what was accepted, with Data Docs that people can read.
+"""The audit: Great Expectations on the accepted rows, with Data Docs.
 
     pipeline ─▶ suite ─▶ validation of the accepted files ─▶ verdict ─▶ … ─▶ Data Docs (the newest `keep` runs)
 
-The suite (`suite`) comes from the same declared rules as the row rules, plus what only the whole batch can show.
-Quarantine does not depend on it: rows were routed before. The audit is the proof that routing did its work. It reads
-the files of the decision as a pandas frame in this process: the same suite as on Spark at a hundredth of the fixed
-cost. Results are stored, and pages made of them, only after sensitive values have been taken out and markup in the
-others has been escaped. The pages need no network (`data_docs`).
+The suite (`suite`) has the declared row rules, plus checks of the batch as a whole. Quarantine does not depend on it:
+rows were routed before, and the audit proves that routing was right. It reads the files of the decision as a pandas
+frame in this process: the same suite as on Spark at a hundredth of the fixed cost. Before results are stored and
+rendered, sensitive values are removed and markup is escaped. The pages need no network (`data_docs`).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LOADING = threading.Lock()
 
 
 def load() -> None:
-    """Import Great Expectations: its modules import each other, and two threads at it would see unfinished ones."""
+    """Import Great Expectations, in one thread: its modules have import cycles that concurrent imports break."""
     with _LOADING:
         for module in _MODULES:
             import_module(module)
@@ -48,7 +47,7 @@ class Audit:
     def check(self, accepted: pa.Table, pipeline: Pipeline, now: datetime, batch: int, expected: int) -> dict[str, Any]:
         """Run the suite on a batch: `{"success", "expectations": [...]}` in plain values."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Great Expectations' own use of what others have deprecated
+            warnings.simplefilter("ignore")  # Great Expectations uses deprecated functions
             load()
             expectations = list(audit_suite.suite(pipeline, now, expected))
             return self._check(audit_suite.frame(accepted, pipeline, now), expectations, pipeline, batch)
@@ -73,7 +72,7 @@ class Audit:
         return verdict
 
     def build_docs(self, name: str, batch: int) -> None:
-        """Render a batch's result into Data Docs. Apart from `check`: nobody waits for a page before the mart."""
+        """Render a batch's result into Data Docs. Not part of `check`, so that the mart need not wait for pages."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             load()
@@ -85,11 +84,11 @@ class Audit:
         return Pages(self.results, self.docs)
 
     def folders(self, name: str) -> tuple[Path, Path]:
-        """Where a suite's results and pages are, a folder for every batch."""
+        """The folders of a suite's results and pages, each with a folder per batch."""
         return self.results / name, self.docs / "validations" / name
 
     def _prune(self, name: str) -> None:
-        """Forget the oldest runs of a suite."""
+        """Remove the oldest runs of a suite."""
         for root in self.folders(name):
             batches = sorted((path for path in root.glob("*") if path.is_dir()), key=lambda p: p.stat().st_mtime)
             for old in batches[: max(0, len(batches) - self.keep)]:
@@ -101,7 +100,7 @@ def _run_name(name: str, batch: int) -> str:
 
 
 def _in_memory() -> Any:
-    """A project that stores nothing."""
+    """A Great Expectations context that stores nothing."""
     from great_expectations.data_context.types.base import (
         DataContextConfig,
         InMemoryStoreBackendDefaults,

@@ -1,15 +1,15 @@
-"""What the audit asks of a batch: the suite that follows from a pipeline's declaration, and the rows as it sees them.
+"""The expectation suite derived from a pipeline's declaration, and the rows as a frame for it.
 
     declared                                    expected of accepted rows
     key, required fields, required masters      unique, not null
-    range, set, pattern                         the same of every value
-    SQL over the row, patterns of RE2 alone     a column of flags, computed anew from the rows, all of them true
+    range, set, pattern                         the same, for every value
+    SQL over the row, patterns of RE2 alone     a column of flags, recomputed from the rows, all true
     [[expectations]]                            as they are
 
-Both sides of a comparison have one type: decimals are floats, for pandas would compare objects, whole numbers have 64
-bits, for those alone are compared as arrays, and days are moments in UTC. Results about sensitive columns keep their
-counts only: values, even wrong ones, are in no report. What is left is escaped before it is stored: Great Expectations'
-pages would run markup that somebody put into an event.
+Both sides of a comparison have one type: decimals become floats (pandas would compare objects), integers have 64 bits
+(only those are compared as arrays), and dates become timestamps in UTC. Results about sensitive columns keep counts
+only: no report has their values, not even wrong ones. All other text is escaped before it is stored, since Great
+Expectations' pages would execute markup from an event.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _COUNTS = frozenset(
     ("element_count", "missing_count", "missing_percent", "unexpected_count", "unexpected_percent",
      "unexpected_percent_total", "unexpected_percent_nonmissing")
 )  # fmt: skip
-_OF_RE2 = re.compile(r"\\[pPQECzZA]|\[\[|\(\?[^:P]")  # what Python reads differently, or not at all
+_OF_RE2 = re.compile(r"\\[pPQECzZA]|\[\[|\(\?[^:P]")  # syntax that differs or fails in Python
 
 
 def frame(accepted: pa.Table, pipeline: Pipeline, now: datetime) -> Any:
-    """The rows as the suite sees them, as pandas has them."""
+    """The rows as a pandas frame for the suite."""
     columns = {field.name: accepted[field.name].cast(_compared_as(field.type)) for field in accepted.schema}
     key = pipeline.stream.key
     if len(key) > 1:
@@ -61,12 +61,12 @@ def _compared_as(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_flags(rule: Rule) -> bool:
-    """Whether a rule is one that Great Expectations has no words for."""
+    """Whether a rule has no equivalent in Great Expectations and is checked as a column of flags."""
     return isinstance(rule, ExpressionRule) or (isinstance(rule, PatternRule) and not _is_python(rule.pattern))
 
 
 def _is_python(pattern: str) -> bool:
-    """Whether Python's expressions mean the same by a pattern as RE2 does."""
+    """Whether a pattern means the same in Python's `re` as in RE2."""
     if _OF_RE2.search(pattern):
         return False
     with warnings.catch_warnings():
@@ -92,7 +92,7 @@ def _kept(rule: Rule, rows: pa.Table, now: datetime) -> pa.Array:
 
 
 def suite(pipeline: Pipeline, now: datetime, expected: int) -> Iterator[Any]:
-    """The expectations of a batch that began at `now` and accepted so many rows."""
+    """The expectations of a batch that began at `now` and accepted `expected` rows."""
     import great_expectations.expectations as expect
     from great_expectations.expectations.registry import get_expectation_impl
 
@@ -126,7 +126,7 @@ def _of_rule(rule: Rule, pipeline: Pipeline, now: datetime) -> Iterator[Any]:
 
 
 def _of_range(rule: RangeRule, kind: pa.DataType, now: datetime) -> Iterator[Any]:
-    """Nothing, where the range allows whatever the type can hold."""
+    """Expectations of a range; none where it allows every value of the type."""
     import great_expectations.expectations as expect
 
     ends = fits(rule, kind, now)
@@ -138,7 +138,7 @@ def _of_range(rule: RangeRule, kind: pa.DataType, now: datetime) -> Iterator[Any
 
 
 def _value(value: pa.Scalar) -> Any:
-    """A declared value as its column has it in the frame: Arrow makes another float of a decimal than Python does."""
+    """A declared value in its column's type in the frame: Arrow and Python convert a decimal to different floats."""
     return value.cast(_compared_as(value.type)).as_py()
 
 
@@ -149,7 +149,7 @@ def sensitive_columns(pipeline: Pipeline) -> frozenset[str]:
 
 
 def mask(results: list[Any], sensitive: frozenset[str]) -> None:
-    """Leave of results about sensitive columns only how many values were as expected."""
+    """Reduce results about sensitive columns to counts."""
     for one in results:
         if sensitive.intersection(_columns(one.expectation_config.kwargs)):
             one.result = {name: value for name, value in (one.result or {}).items() if name in _COUNTS}
@@ -163,7 +163,7 @@ def mask(results: list[Any], sensitive: frozenset[str]) -> None:
 
 
 def escape(results: list[Any]) -> None:
-    """Make text from events and declarations harmless: Great Expectations puts it into its pages as markup."""
+    """Escape text from events and declarations: Great Expectations inserts it into its pages as markup."""
     for one in results:
         one.result = _escaped(one.result or {})
         one.expectation_config.kwargs = _escaped(one.expectation_config.kwargs)

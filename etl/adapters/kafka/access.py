@@ -1,6 +1,6 @@
-"""How to reach a broker, in the words of both clients: librdkafka (offsets) and Spark's source (messages).
+"""Connection options of a broker for both clients: librdkafka (offsets) and Spark's source (messages).
 
-The password is in no file, ledger, log or command line: it comes from a setting, and goes into options of one read.
+The password comes from a setting and goes only into the options of one read: no file, ledger, log or command line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOGIN = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Servers, and who asks them. `authority` is a file of PEM certificates; None: those that the system trusts."""
+    """Servers and credentials. `authority` is a file of PEM certificates; None: the system's certificates."""
 
     servers: str
     protocol: Protocol = "PLAINTEXT"

@@ -1,7 +1,7 @@
-"""What a broker holds of a topic: its id, and the earliest and latest offset of every partition.
+"""The state of a topic at the broker: its id, and the earliest and latest offset of every partition.
 
-Latest is the last stable offset: what belongs to a transaction that is still open is not there yet. The client keeps a
-connection and one thread of its own; importing it costs some ten milliseconds, so a triggerer can ask twice a second.
+Latest is the last stable offset: messages of open transactions are excluded. The client keeps a connection and one
+thread; importing it costs some ten milliseconds, so a triggerer can poll twice a second.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _ANSWER_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as a broker holds it now. `id` tells it from another one under the same name."""
+    """A topic's current state. `id` differs when a topic is recreated under the same name."""
 
     id: int
     offsets: Mapping[int, tuple[int, int]]  # by partition: earliest, latest (exclusive)
 
 
 class Broker:
-    """Asks for offsets. Connects when it is first asked; used by one thread at a time."""
+    """A client for offsets. Connects lazily; for one thread at a time."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -38,7 +38,7 @@ class Broker:
         self._lock = threading.Lock()
 
     def state(self, topic: str) -> TopicState:
-        """What the broker holds now."""
+        """The topic's current id and offsets."""
         from confluent_kafka import KafkaException, TopicCollection
 
         with self._lock:
@@ -81,5 +81,5 @@ class Broker:
 
 
 def _number(topic_id: Any) -> int:
-    """The random half of a topic's id, as the ledger keeps what tells one input from another."""
+    """The random half of a topic's id, stored in the ledger as the input's identity."""
     return int(topic_id.get_least_significant_bits()) & (2**64 - 1)

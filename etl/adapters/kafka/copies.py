@@ -1,9 +1,9 @@
-"""Copies of the messages that batches read: one file of Arrow per slice, in the archive from the beginning.
+"""Copies of the messages that batches read: one Arrow file per slice, written directly into the archive.
 
     archive/2026-11-18/clicks@3@1200-1650@8f02….kafka.arrow      offset, timestamp, value: as the broker had them
 
-A try that is repeated, an audit, a trace of an event and a release from quarantine read the copy, whatever the broker
-has forgotten since. It is in place whole, and synced, or not there at all; so the archive's retention is its own.
+Retries, audits, event traces and releases from quarantine read the copy, even after the broker has dropped the
+messages. A copy appears atomically and synced; the archive's retention applies to it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Copy:
 
     @classmethod
     def at(cls, path: Path) -> Copy | None:
-        """The copy that a path names, if it names one."""
+        """Parse a path; None if it names no copy."""
         found = _NAME.fullmatch(path.name)
         if found is None:
             return None
@@ -64,7 +64,7 @@ def copies_in(folder: Path) -> list[Copy]:
 
 
 def copy_path(archive: Path, one: Slice) -> Path:
-    """Where the copy of a slice is: among the input of the day on which it was fixed."""
+    """The path of a slice's copy: in the archive's folder of the day on which it was fixed."""
     fixed_at = datetime.fromtimestamp(one.file.modified_ns / 1e9, UTC)
     topic, _, partition = one.file.label.rpartition("/")
     name = f"{topic}@{partition}@{one.first}-{one.last}@{one.file.inode:016x}{SUFFIX}"
@@ -77,7 +77,7 @@ def missing(archive: Path, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
 
 
 class CopyWriter:
-    """Writes a copy piece by piece; `close` puts it in place. Two tries at once write the same and do not meet."""
+    """Writes a copy in parts; `close` puts it in place. Concurrent tries write the same content to separate files."""
 
     def __init__(self, path: Path) -> None:
         make_folder(path.parent)
@@ -122,7 +122,7 @@ class CopyReader:
         self.digest = _digest(self._path)
 
     def landed_at(self, offsets: npt.NDArray[np.int64]) -> pa.Array:
-        """When these messages of the block read last came: as Kafka says, but never after their batch was fixed."""
+        """Kafka's timestamps of these messages of the last block, capped at the time their batch was fixed."""
         return self._landed.take(pa.array(np.searchsorted(self._offset, offsets)))
 
 

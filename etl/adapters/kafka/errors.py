@@ -1,4 +1,4 @@
-"""What can be wrong with a topic, each in one sentence."""
+"""Errors about topics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _REMEDY = 'declare on_loss = "skip" in [stream.source] to go on with what is the
 
 
 class KafkaUnavailable(TransientError):
-    """The broker does not answer, or does not let us in."""
+    """The broker does not answer, or rejects the credentials."""
 
     exit_code = 69
 
@@ -24,7 +24,7 @@ class KafkaUnavailable(TransientError):
 
 
 class NoServers(TerminalError):
-    """A topic is declared and nobody says where."""
+    """A topic is declared, but no servers are set."""
 
     exit_code = 78
 
@@ -51,7 +51,7 @@ class TopicMissing(TransientError):
 
 
 class OffsetsGone(TerminalError):
-    """Messages went before a batch had read them."""
+    """The broker dropped messages before a batch had read them."""
 
     def __init__(self, partition: str, first: int, earliest: int) -> None:
         super().__init__(partition, first, earliest)
@@ -65,7 +65,7 @@ class OffsetsGone(TerminalError):
 
 
 class TopicRecreated(TerminalError):
-    """Another topic under the same name, or one whose offsets went back."""
+    """The topic was recreated under the same name, or its offsets went back."""
 
     def __init__(self, partition: str, reached: int, why: str) -> None:
         super().__init__(partition, reached, why)

@@ -1,10 +1,11 @@
-"""Which offsets the next batch reads: of every partition those that no batch has read, until there is no more room.
+"""Which offsets the next batch reads: the unread ones of every partition, up to the batch's limits.
 
     Position   where the last batch ended, in which topic        (ledger)
     TopicState earliest, latest, id                              (broker)
-    fix        ─▶ Fixed: slices of the batch, and what is lost; refuses offsets that are gone and topics made anew
+    fix        ─▶ Fixed: slices of the batch, and lost offsets
 
-Pure. A lost offset is one that went before a batch had read it; it is refused, or written down when that is declared.
+Pure. An offset is lost when the broker drops it before a batch has read it, or when the topic was recreated; that is an
+error, or recorded if the topic is declared to go on.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many messages a batch takes, and a slice at most."""
+    """The most messages in a batch, and in a slice."""
 
     messages: int
     slice_messages: int
@@ -40,13 +41,13 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What waits in a partition."""
+    """Unread offsets of a partition."""
 
     partition: int
     first: int
     latest: int
     lost: Lost | None = None
-    is_new: bool = False  # no batch has read of it
+    is_new: bool = False  # no batch has read from it
 
     @property
     def messages(self) -> int:
@@ -55,7 +56,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What a batch reads of a topic."""
+    """The offsets of a topic that a batch reads."""
 
     slices: tuple[Slice, ...] = ()
     lost: Mapping[str, Lost] = field(default_factory=dict)  # by partition
@@ -67,17 +68,17 @@ def range_name(topic: str, partition: int) -> bytes:
 
 
 def partition_of(name: bytes) -> int:
-    """The partition that a slice is of."""
+    """The partition of a slice."""
     return int(name.rpartition(b"/")[2])
 
 
 def unread(topic: Topic, state: TopicState, positions: Mapping[int, Position]) -> list[Unread]:
-    """What no batch has read, partition by partition. Raises `OffsetsGone` and `TopicRecreated` unless told to skip."""
+    """Unread offsets by partition. Raises `OffsetsGone` and `TopicRecreated` unless the topic is declared to skip."""
     from_the_end = topic.start == "latest" and not positions
     found = []
     for partition, (earliest, latest) in sorted(state.offsets.items()):
         position = positions.get(partition)
-        if position is None:  # a partition that was added later has been missed by nobody
+        if position is None:  # nothing is lost in a partition that was added later
             found.append(Unread(partition, latest if from_the_end else earliest, latest, is_new=True))
         else:
             found.append(_since(topic, partition, position, state.id, earliest, latest))
@@ -106,14 +107,14 @@ def _since(topic: Topic, partition: int, position: Position, topic_id: int, earl
 
 
 def is_due(topic: Topic, waiting: Iterable[Unread]) -> bool:
-    """Whether there is something to read, or an end to write down from which reading begins."""
+    """Whether there is something to read, or a start offset to record."""
     return any(one.messages or (one.is_new and topic.start == "latest") for one in waiting)
 
 
 def fix(topic: Topic, topic_id: int, waiting: list[Unread], room: Room, now: datetime, ordinal: int) -> Fixed:
-    """The slices of the next batch, numbered from `ordinal`: every partition has its share of the room.
+    """The slices of the next batch, numbered from `ordinal`: every partition gets its share of the room.
 
-    A partition that is new and empty has an empty slice, so that the ledger knows from where on nothing may be lost.
+    A new, empty partition gets an empty slice, which records in the ledger the offset from which nothing may be lost.
     """
     if not is_due(topic, waiting):
         return Fixed()
@@ -134,7 +135,7 @@ def fix(topic: Topic, topic_id: int, waiting: list[Unread], room: Room, now: dat
 
 
 def require_held(slices: tuple[Slice, ...], state: TopicState) -> None:
-    """Raise unless the broker still holds what is fixed: another topic, or one that forgot, is not the same input."""
+    """Raise unless the broker still has the fixed offsets, in the same topic."""
     for one in slices:
         label = one.file.label
         if one.file.inode != state.id:

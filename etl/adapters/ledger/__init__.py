@@ -1,21 +1,21 @@
-"""The ledger in Postgres: what every batch reads, what became of it, how far it is; and who may write.
+"""The ledger in Postgres: input, decision and state of every batch; and the writer's lock.
 
     writing(dsn, pipeline, holder) ── advisory lock + rising epoch ──▶ Writer ── commits only under its own epoch
 
     fix      the slices of landed files or topics that a batch reads           state reading
     decide   ONE commit: files, counts, master versions, claims, backlog       state decided
-    record…  what the audit said, how long a step took
+    record…  the audit's verdict, durations of steps
     load     in the mart's transaction: totals, published tables               state loaded
 
-There is no second memory of progress. One row per batch carries its state and figures, so a run can be resumed,
+Progress is stored nowhere else. One row per batch carries its state and figures, so a run can be resumed,
 reported and counted without reading the warehouse again.
 
     ledger         the commits that touch several tables; reading, writing
-    pipeline_row   the pipeline: declared, written by, published
+    pipeline_row   the pipeline: declaration, writer, published batches
     batches, held  batches: state, figures; those that wait for a person (batch_rows: finding any)
     inputs         slices of landed files and topics, the archive
     open_events    claims, backlog, unknown members
-    records        what is held, as plain values
+    records        the rows as plain values
 """
 
 from etl.adapters.ledger.errors import Fenced, NotHeld

@@ -1,4 +1,4 @@
-"""Reading the rows of `etl.batch`: pipelines and correlations keep other decisions in the same rows."""
+"""Reading the rows of `etl.batch`, in which pipelines and correlations store different kinds of decision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Record = TypeVar("Record")
 
 
 class BatchRows(Statements, ABC, Generic[Record]):
-    """Finds batches, and gives each as a record of the subclass's kind."""
+    """Finds batches, and returns each as a record of the subclass's type."""
 
     listed_by: ClassVar[str] = "`frontstage status` lists them"
 
@@ -21,7 +21,7 @@ class BatchRows(Statements, ABC, Generic[Record]):
     def _as_record(self, row: Mapping[str, Any]) -> Record: ...
 
     def oldest_unloaded(self) -> Record | None:
-        """The oldest batch that is begun but not loaded."""
+        """The oldest batch that has begun and is not loaded."""
         return self._batch("and state <> 'loaded' order by batch limit 1")
 
     def last(self) -> Record | None:
@@ -44,7 +44,7 @@ class BatchRows(Statements, ABC, Generic[Record]):
         return self._batches("order by batch desc limit %(limit)s", {"limit": limit})[::-1]
 
     def loaded_after(self, batch: int) -> list[Record]:
-        """Loaded batches beyond one, in order."""
+        """Loaded batches after this one, in order."""
         return self._batches("and batch > %(batch)s and state = 'loaded' order by batch", {"batch": batch})
 
     def _batch(self, tail: str, values: dict[str, Any] | None = None) -> Record | None:

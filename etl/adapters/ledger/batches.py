@@ -28,7 +28,7 @@ class Batches(BatchRows[BatchRecord]):
         )
 
     def oldest_open(self) -> int | None:
-        """The number of the oldest batch that is begun but not loaded."""
+        """The number of the oldest batch that has begun and is not loaded."""
         rows = self._all(
             "select min(batch) as batch from etl.batch where pipeline = %(pipeline)s and state <> 'loaded'"
         )
@@ -39,14 +39,14 @@ class Batches(BatchRows[BatchRecord]):
         return self._batch("and decided_at is not null order by batch desc limit 1")
 
     def oldest(self) -> int | None:
-        """The oldest batch that is not forgotten."""
+        """The oldest batch in the ledger; retention removes earlier ones."""
         rows = self._all("select min(batch) as batch from etl.batch where pipeline = %(pipeline)s")
         return None if rows[0]["batch"] is None else int(rows[0]["batch"])
 
     def first_batch_with(self, mart_table: str) -> int | None:
-        """The first batch that was decided with rows for a table of the mart: tables may be declared later.
+        """The first batch that was decided with rows for a mart table: a table may be declared later.
 
-        0 when the oldest batch that is remembered has it: those that were forgotten had it too.
+        0 when the oldest batch in the ledger has it: removed batches had it too.
         """
         (row,) = self._all(
             "select min(batch) filter (where decision -> 'mart' ? %(table)s) as first, "
@@ -59,14 +59,14 @@ class Batches(BatchRows[BatchRecord]):
         return 0 if row["first"] == row["oldest"] else int(row["first"])
 
     def abandon(self, batch: int) -> None:
-        """Forget a batch that is not decided and turned out to have nothing to read."""
+        """Delete an undecided batch that turned out to have no input."""
         self._execute(
             "delete from etl.batch where pipeline = %(pipeline)s and batch = %(batch)s and state = 'reading'",
             {"batch": batch},
         )
 
     def record_audit(self, batch: int, state: BatchState, audit: Mapping[str, Any]) -> None:
-        """What the audit said of a decided batch."""
+        """Record the audit of a decided batch."""
         self._execute(
             "update etl.batch set state = %(state)s, audit = %(audit)s "
             "where pipeline = %(pipeline)s and batch = %(batch)s and state in ('decided', 'held', 'passed')",
@@ -74,14 +74,14 @@ class Batches(BatchRows[BatchRecord]):
         )
 
     def record_duration(self, batch: int, step: str, seconds: float) -> None:
-        """How long a step of the batch took."""
+        """Record how long a step of the batch took."""
         self._execute(
             "update etl.batch set seconds = seconds || %(seconds)s where pipeline = %(pipeline)s and batch = %(batch)s",
             {"batch": batch, "seconds": Json({step: round(seconds, 3)})},
         )
 
     def record_joins(self, batch: int, joins: Mapping[str, Any]) -> None:
-        """How the joins of a batch fared, by master."""
+        """Record the join metrics of a batch, by master."""
         self._execute(
             "update etl.batch set joins = %(joins)s where pipeline = %(pipeline)s and batch = %(batch)s",
             {"batch": batch, "joins": Json(dict(joins))},
@@ -90,7 +90,7 @@ class Batches(BatchRows[BatchRecord]):
     def load(
         self, batch: int, loaded_at: datetime, freshness: Mapping[str, float] | None, tables: Iterable[str]
     ) -> None:
-        """Inside the mart's transaction: the batch is loaded, totals and published tables say so."""
+        """Inside the mart's transaction: mark the batch as loaded, update totals and published tables."""
         values = {
             "batch": batch,
             "loaded_at": loaded_at,
@@ -100,6 +100,6 @@ class Batches(BatchRows[BatchRecord]):
         self._execute(postgres.statement("batch_load"), values, rows=1)
 
     def forget(self, before: datetime, here: Sequence[bytes], keep: int) -> int:
-        """Forget batches loaded before a time, except the newest and those that read a file still here."""
+        """Delete batches loaded before a time, except the newest `keep` and those that read a file in `here`."""
         values = {"before": before, "here": list(here), "keep": keep}
         return self._execute(postgres.statement("batch_forget"), values)

@@ -1,4 +1,4 @@
-"""What the ledger refuses."""
+"""Errors of the ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from etl.errors import TerminalError
 
 
 class Fenced(TerminalError):
-    """Another writer has taken over; what this one still holds in its hands is void."""
+    """Another writer has taken over; this one's uncommitted work is void."""
 
     def __init__(self, pipeline: str, holder: str) -> None:
         super().__init__(pipeline, holder)
@@ -19,7 +19,7 @@ class Fenced(TerminalError):
 
 
 class NotHeld(TerminalError):
-    """A word about a batch that does not wait for one."""
+    """A decision on a batch that waits for none."""
 
     def __init__(self, pipeline: str, batch: int) -> None:
         super().__init__(pipeline, batch)

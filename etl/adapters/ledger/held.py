@@ -1,4 +1,4 @@
-"""Batches whose audit failed: what a person has said of them, and their events that were set aside (ADR 71)."""
+"""Batches whose audit failed: the person's verdict, and their events that were set aside (ADR 71)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class HeldBatches(Batches):
     """Statements about batches that wait for a person, or for the next batch to take them up."""
 
     def judge(self, batch: int, verdict: Mapping[str, Any]) -> bool:
-        """A person's word about a batch whose audit failed; the first one stands. False when it was said before."""
+        """Record a person's verdict on a batch whose audit failed; the first one stands. False when there is one."""
         record = self.get(batch)
         if record.verdict is not None or record.state == "released":
             return False
@@ -27,19 +27,19 @@ class HeldBatches(Batches):
         return True
 
     def unjudged(self) -> list[BatchRecord]:
-        """Batches that wait for a person's word, oldest first."""
+        """Batches that wait for a person's verdict, oldest first."""
         return self._batches("and verdict is null and (state = 'held' or aside > 0) order by batch")
 
     def judged_asides(self) -> list[BatchRecord]:
-        """Batches with events aside about which a person has decided, oldest first."""
+        """Batches with set-aside events and a verdict, oldest first."""
         return self._batches("and verdict is not null and aside > 0 order by batch")
 
     def asides(self) -> list[BatchRecord]:
-        """Batches with events aside, decided about or not."""
+        """Batches with set-aside events, with or without a verdict."""
         return self._batches("and aside > 0 order by batch")
 
     def _change_asides(self, batch: int, decision: Decision) -> None:
-        if decision.aside is not None:  # put back from its note
+        if decision.aside is not None:  # restored from its note
             query = "update etl.batch set aside = %(events)s where pipeline = %(pipeline)s and batch = %(batch)s"
             self._execute(query, {"batch": batch, "events": decision.aside.events})
         query = "update etl.batch set aside = 0 where pipeline = %(pipeline)s and batch = any(%(batches)s)"

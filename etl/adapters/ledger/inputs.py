@@ -1,4 +1,4 @@
-"""One row per slice: which bytes of a landed file, or offsets of a topic, a batch reads, and where the file is now."""
+"""One row per slice: the bytes of a landed file, or offsets of a topic, that a batch reads; the file's location."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from etl.adapters.postgres.statements import Statements
 
 
 class Inputs(Statements):
-    """Statements about what batches read, and about the archive."""
+    """Statements about the input of batches, and about the archive."""
 
     def slices(self, batch: int) -> tuple[Slice, ...]:
-        """What a batch reads."""
+        """The slices of a batch."""
         query = "select * from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s order by ordinal"
         return tuple(_slice(row) for row in self._all(query, {"batch": batch}))
 
     def all_slices(self) -> list[tuple[int, Slice]]:
-        """What every batch that is remembered has read, in the order of reading, with the batch."""
+        """The slices of every batch in the ledger, in the order of reading, with the batch."""
         query = "select * from etl.input_slice where pipeline = %(pipeline)s order by batch, ordinal"
         return [(row["batch"], _slice(row)) for row in self._all(query)]
 
@@ -36,7 +36,7 @@ class Inputs(Statements):
         self._insert(postgres.statement("input_read"), [(self.pipeline, batch, *one) for one in slices])
 
     def exclude(self, batch: int, ordinals: Iterable[int]) -> None:
-        """Leave slices out of a batch that is not decided: their files changed while they were read."""
+        """Remove slices from an undecided batch: their files changed while they were read."""
         self._execute(
             "delete from etl.input_slice where pipeline = %(pipeline)s and batch = %(batch)s "
             "and ordinal = any(%(ordinals)s)",
@@ -44,17 +44,17 @@ class Inputs(Statements):
         )
 
     def consumed(self, names: Sequence[bytes]) -> dict[bytes, Consumed]:
-        """What batches have read of files with these names that are still where they landed."""
+        """What batches have consumed of files with these names that are still in the landing folder."""
         rows = self._all(postgres.statement("input_consumed"), {"names": list(names)})
         return {bytes(row["name"]): _consumed(row) for row in rows}
 
     def positions(self, topic: str) -> dict[int, Position]:
-        """By partition of a topic, where the last batch that reads of it ends."""
+        """By partition of a topic, where the last batch that reads it ends."""
         rows = self._all(postgres.statement("input_positions"), {"prefix": f"{topic}/".encode()})
         return {partition_of(bytes(row["name"])): Position(int(row["inode"]), row["last_byte"]) for row in rows}
 
     def put_away(self, names: Iterable[bytes]) -> None:
-        """Note that files have left the landing folder."""
+        """Record that files have left the landing folder."""
         self._execute(
             "update etl.input_slice set put_away = true where pipeline = %(pipeline)s and not put_away "
             "and name = any(%(names)s)",
@@ -62,12 +62,12 @@ class Inputs(Statements):
         )
 
     def archived(self, inodes: Sequence[int]) -> list[tuple[bytes, Consumed]]:
-        """What batches have read of files with these inodes, by the names the files had."""
+        """What batches have consumed of files with these inodes, by landed name."""
         rows = self._all(postgres.statement("input_archived"), {"inodes": list(inodes)})
         return [(bytes(row["name"]), _consumed({"size": 0, "modified_ns": 0, **row})) for row in rows]
 
     def land_again(self, name: bytes, inode: int, landed_as: bytes) -> None:
-        """Note that a file is about to go back from the archive to the landing folder."""
+        """Record, in advance, that a file moves back from the archive to the landing folder."""
         self._execute(
             "update etl.input_slice set put_away = false, name = %(landed_as)s "
             "where pipeline = %(pipeline)s and name = %(name)s and inode = %(inode)s",
@@ -75,12 +75,12 @@ class Inputs(Statements):
         )
 
     def archive_removed(self) -> dict[str, int]:
-        """By day, how many lines were in archived files that are gone."""
+        """By day, the number of lines in removed archived files."""
         rows = self._all("select day, lines from etl.archive_removed where pipeline = %(pipeline)s")
         return {row["day"]: int(row["lines"]) for row in rows}
 
     def remove_archive(self, day: str, lines: int) -> None:
-        """Note what is in a day's folder that is about to go."""
+        """Record, in advance, the number of lines in a day's folder that will be removed."""
         self._execute(
             "insert into etl.archive_removed values (%(pipeline)s, %(day)s, %(lines)s) on conflict do nothing",
             {"day": day, "lines": lines},

@@ -1,4 +1,4 @@
-"""The ledger as a whole: the commits that touch several of its tables, and who may make them."""
+"""The ledger as a whole: commits that span several of its tables, and the writer that may make them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from etl.adapters.ledger.records import RESTORED, Decision
 
 
 class Ledger(PipelineRow, HeldBatches, Inputs, OpenEvents):
-    """Statements about one pipeline, on a connection that somebody else owns."""
+    """Statements about one pipeline, on a connection that the caller owns."""
 
     def fix(
         self,
@@ -32,7 +32,7 @@ class Ledger(PipelineRow, HeldBatches, Inputs, OpenEvents):
         slices: Sequence[Slice],
         control: Mapping[str, Any] | None = None,
     ) -> None:
-        """Fix what a batch reads, and how much of its masters it may read for that, before anything is read."""
+        """Fix the input of a batch, and its limits, before anything is read."""
         values = {
             "batch": batch,
             "run_id": run_id,
@@ -44,7 +44,7 @@ class Ledger(PipelineRow, HeldBatches, Inputs, OpenEvents):
             self._insert_slices(batch, slices)
 
     def decide(self, batch: int, decided_at: datetime, decision: Decision, epoch: int) -> None:
-        """ONE commit: what became of a batch. Fails without effect when another writer has taken over."""
+        """ONE commit: the decision of a batch. Fails without effect when another writer has taken over."""
         values = {
             "batch": batch,
             "decided_at": decided_at,
@@ -79,21 +79,21 @@ class Ledger(PipelineRow, HeldBatches, Inputs, OpenEvents):
             )
 
     def restore(self, batch: int, note: Mapping[str, Any], slices: Sequence[Slice], epoch: int) -> None:
-        """Put back a batch that Delta holds and this ledger, restored from a backup, does not."""
+        """Restore a batch that Delta holds and this ledger, restored from a backup, lacks."""
         decision = Decision.from_json(note["decision"])
-        with self.transaction():  # half of it would be a batch that is decided once more
+        with self.transaction():  # atomic: a batch without its decision would be decided again
             self.fix(batch, note["run_id"], datetime.fromisoformat(note["started_at"]), slices)
             self.decide(batch, datetime.fromisoformat(note["decided_at"]), decision, epoch)
             self.record_audit(batch, "passed", RESTORED)
 
     def replace_claims(self, merged: ClaimRun, runs: Sequence[ClaimRun], epoch: int) -> None:
-        """Let one run stand for those it was merged from."""
+        """Replace runs by the one they were merged into."""
         with self.transaction():
             self.fence(epoch)
             self._change_claims([merged], runs)
 
     def retry_waiting(self, begin: datetime, end: datetime, epoch: int) -> tuple[int, int]:
-        """Let the next batch look these events up again; gives how many there are."""
+        """Mark events for another lookup by the next batch; returns how many there are."""
         with self.transaction():
             self.fence(epoch)
             self._execute(postgres.statement("waiting_retry"), {"begin": begin, "end": end})
@@ -102,7 +102,7 @@ class Ledger(PipelineRow, HeldBatches, Inputs, OpenEvents):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The right to write: valid while its epoch is the newest."""
+    """The one writer of a pipeline, valid while its epoch is the newest."""
 
     epoch: int
     ledger: Ledger = field(repr=False)
@@ -110,7 +110,7 @@ class Writer:
 
 @contextmanager
 def reading(dsn: str, pipeline: str) -> Iterator[Ledger]:
-    """The ledger, for looking only."""
+    """The ledger, read-only."""
     with postgres.connect(dsn, autocommit=True) as connection:
         yield Ledger(connection, pipeline)
 

@@ -1,4 +1,4 @@
-"""Claimed keys and events that wait: runs of claims, files of the backlog and of events with an unknown member."""
+"""Claimed keys and waiting events: runs of claims, files of the backlog and of events with an unknown member."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from etl.adapters.postgres.statements import Statements
 
 
 class OpenEvents(Statements):
-    """Statements about claims and what waits; a decision changes them."""
+    """Statements about claims and waiting events; a decision changes them."""
 
     def claim_runs(self) -> tuple[ClaimRun, ...]:
-        """The runs of claimed keys that count."""
+        """The current runs of claims."""
         rows = self._all("select path, entries, crc32, batch from etl.claim_run where pipeline = %(pipeline)s")
         return tuple(ClaimRun(**row) for row in rows)
 
@@ -29,7 +29,7 @@ class OpenEvents(Statements):
             self._execute(postgres.statement("claim_run_add"), asdict(run))
 
     def backlog_files(self) -> tuple[BacklogFile, ...]:
-        """Files of the backlog with events that still wait, oldest first."""
+        """Files of the backlog with open events, oldest first."""
         rows = self._all(
             "select path, batch, waiting, cause, since, retry from etl.backlog_file where pipeline = %(pipeline)s "
             "order by batch, path"
@@ -70,15 +70,15 @@ class OpenEvents(Statements):
             self._execute(postgres.statement("unknown_corrected"), {"path": path, "count": count}, rows=1)
         self._execute("delete from etl.unknown_file where pipeline = %(pipeline)s and waiting = 0")
         for file in decision.of_table("_unknown"):
-            batch = int(file.path.split("-")[2])  # the one that accepted them: what was held comes with a later one
+            batch = int(file.path.split("-")[2])  # the accepting batch: events that were held are added by a later one
             values = {"path": file.path, "batch": batch, "waiting": file.rows, "since": decided_at}
             self._execute(postgres.statement("unknown_add"), values)
 
     def waiting_since(self, begin: datetime, end: datetime) -> tuple[int, int]:
-        """Events that wait for a master row, and those in the fact with an unknown member, by when that was decided."""
+        """How many events of this time range wait for a master row, and how many are facts with an unknown member."""
         (row,) = self._all(postgres.statement("waiting_since"), {"begin": begin, "end": end})
         return int(row["waiting"]), int(row["unknown"])
 
     def retried(self, paths: Sequence[str]) -> None:
-        """Files were read again, as somebody wanted."""
+        """Clear the mark of files whose requested retry is done."""
         self._execute(postgres.statement("waiting_retried"), {"paths": list(paths)})

@@ -1,4 +1,4 @@
-"""One row per pipeline: what it is declared as, who writes it, what is published."""
+"""One row per pipeline: its declaration, its writer, its published batches."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from etl.adapters.postgres.statements import Statements
 
 
 class PipelineRow(Statements):
-    """Statements about a pipeline as a whole. `session`: who must answer on the connection when something is fenced."""
+    """Statements about a pipeline as a whole. `session`: the backend that a fence expects on the connection."""
 
     def __init__(self, connection: postgres.Connection, pipeline: str, session: int | None = None) -> None:
         super().__init__(connection, pipeline)
         self._session = session
 
     def declare(self, declared: Mapping[str, Any]) -> None:
-        """Remember what the pipeline is declared as; the caller has checked that it may change."""
+        """Store the pipeline's declaration; the caller has checked that the change is allowed."""
         self._execute(postgres.statement("pipeline_declare"), {"declared": Json(declared)})
 
     def declared(self) -> dict[str, Any] | None:
-        """What the pipeline was declared as when it last ran."""
+        """The pipeline's declaration at its last run."""
         rows = self._all("select declared from etl.pipeline where name = %(pipeline)s")
         return rows[0]["declared"] if rows else None
 
@@ -47,7 +47,7 @@ class PipelineRow(Statements):
             raise PooledSession(postgres.place(self.connection.dsn))
 
     def is_written(self) -> bool:
-        """Whether somebody holds the writer's lock right now."""
+        """Whether the writer's lock is held now."""
         rows = self._all(
             "select exists (select from pg_locks where locktype = 'advisory' and granted and classid = %(lock)s "
             "and objid::bigint = hashtext(%(pipeline)s)::bigint & 4294967295 "
@@ -57,22 +57,22 @@ class PipelineRow(Statements):
         return bool(rows[0]["held"])
 
     def totals(self) -> dict[str, int]:
-        """Sums over all loaded batches, and what is open now."""
+        """Sums over all loaded batches, and currently open events."""
         rows = self._all(postgres.statement("totals"))
         return {name: int(value) for name, value in rows[0].items()} if rows else {}
 
     def record_look(self, versions: Mapping[str, int]) -> None:
-        """Nothing that waits can go on with these versions of the masters."""
+        """Record that no waiting event can be resolved with these master versions."""
         query = "update etl.pipeline set looked = %(versions)s where name = %(pipeline)s"
         self._execute(query, {"versions": Json(dict(versions))})
 
     def looked(self) -> dict[str, int]:
-        """The versions of masters with which the backlog was last looked into in vain."""
+        """The master versions recorded by `record_look`."""
         rows = self._all("select looked from etl.pipeline where name = %(pipeline)s")
         return dict(rows[0]["looked"]) if rows else {}
 
     def master_touched_at(self, table: str) -> datetime | None:
-        """When the change log of a master in this database last noted something; None when it has no entry."""
+        """The time of the newest entry in a master's change log; None when it has no entry."""
         rows = self._all(
             "select changed_at from master.change_log where table_name = %(table)s order by seq desc limit 1",
             {"table": table},
@@ -80,7 +80,7 @@ class PipelineRow(Statements):
         return rows[0]["changed_at"] if rows else None
 
     def identity(self) -> str:
-        """Which database of which server this ledger is in."""
+        """The identity of the ledger's server and database."""
         (row,) = self._all(
             "select system_identifier::text || ' ' || oid as ledger from pg_control_system(), pg_database "
             "where datname = current_database()"

@@ -1,4 +1,4 @@
-"""What the ledger holds, as plain values: files, decisions, batches. They become JSON and come back as they were."""
+"""The ledger's records as plain values: files, decisions, batches. They round-trip through JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESTORED: Mapping[str, Any] = {"success": True, "expectations": [], "restored": 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A Parquet file of one table, as its Delta log will name it."""
+    """A Parquet file of one table, as its Delta log names it."""
 
     table: str
     path: str  # relative to the table's folder
@@ -33,7 +33,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Accepted events of a batch whose audit failed: they wait for a person, as facts and as refused lines."""
+    """The set-aside events of a batch whose audit failed, both as facts and as refused lines."""
 
     events: int
     files: tuple[DataFile, ...]  # of the fact table
@@ -49,28 +49,28 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """Events of an earlier batch that a person has decided about, now part of this one."""
+    """Set-aside events of an earlier batch that a person has decided on, now part of this one."""
 
     batch: int
     word: Literal["released", "rejected"]
     events: int
     files: tuple[str, ...] = ()  # of the fact table, by path
-    mart: tuple[str, ...] = ()  # tables that get rows of them
+    mart: tuple[str, ...] = ()  # tables that get rows from them
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a batch: all that publishing needs, and nothing that has to be computed again."""
+    """The outcome of a batch: everything that publishing needs, without recomputation."""
 
     files: tuple[DataFile, ...]
     counts: BatchCounts
     master_versions: Mapping[str, int]
     claims: tuple[ClaimRun, ...]
     slices: tuple[tuple[int, str, int], ...]  # ordinal, digest, lines
-    resolved: Mapping[str, int]  # by backlog file, events that wait no longer
-    deferred: Mapping[str, int]  # by backlog file that was tried again, events for which there was no time
+    resolved: Mapping[str, int]  # by backlog file, events that are no longer open
+    deferred: Mapping[str, int]  # by backlog file that was retried, events shed again
     mart: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by mart table, files of its rows
-    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by mart table, rows for earlier ones
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by mart table, rows that replace others
     corrected: Mapping[str, int] = field(default_factory=dict)  # by file of unknown members, events that have theirs
     aside: Aside | None = None
     taken_up: tuple[TakenUp, ...] = ()
@@ -100,7 +100,7 @@ class Decision:
 
     @property
     def released_files(self) -> frozenset[str]:
-        """Files of events that were held before."""
+        """Files of events that were set aside and released."""
         return frozenset(path for one in self.taken_up for path in one.files)
 
     def of_table(self, table: str) -> tuple[DataFile, ...]:
@@ -109,7 +109,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """One batch as the ledger knows it."""
+    """One batch in the ledger."""
 
     pipeline: str
     batch: int
@@ -124,9 +124,9 @@ class BatchRecord:
     joins: dict[str, Any]
     audit: dict[str, Any] | None
     freshness: dict[str, float] | None
-    control: dict[str, Any] | None = None  # how much it may take in and read, fixed with its input
+    control: dict[str, Any] | None = None  # its limits (`Control`), fixed with its input
     verdict: dict[str, Any] | None = None  # of a person, after its audit failed: word, by, at, note
-    aside: int = 0  # events that wait for that, or for the next batch to act on it
+    aside: int = 0  # events that wait for the verdict, or for the next batch to apply it
 
     @property
     def counts(self) -> BatchCounts:
@@ -141,11 +141,11 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class BacklogFile:
-    """A file of the backlog with events that still wait."""
+    """A file of the backlog with open events."""
 
     path: str
     batch: int
     waiting: int
     cause: Cause
     since: datetime
-    retry: bool = False  # somebody wants its events to be looked up again, whatever is known of the masters
+    retry: bool = False  # a person requested another lookup, even if no master has changed

@@ -1,4 +1,4 @@
-"""Postgres: connections, statements, COPY and migrations, for everything that stores or reads rows there.
+"""Postgres: connections, statements, COPY and migrations.
 
 connection   connect, statement, identifier, place     migrations   migrate
 secret       SecretDsn

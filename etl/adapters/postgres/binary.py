@@ -1,12 +1,12 @@
-"""Arrow rows as Postgres reads them fastest: COPY's binary format, which nobody has to parse.
+"""Arrow rows in COPY's binary format, which Postgres reads without parsing text.
 
     row     number of fields (16 bits), then for each: bytes that follow (32 bits, -1 for NULL), the value, big-endian
     value   integers, floats, texts as they are; days and microseconds from 2000 on; decimals as digits of base 10,000
 
-A column is laid out as bytes of one width, or as bytes with offsets; one pass over the rows of a chunk puts a column
-where its rows want it. Chunks are small enough that all passes over one find it in the processor's cache.
+A column is encoded as fixed-width bytes, or as bytes with offsets; one pass per column then copies the values to their
+place in each row of a chunk. Chunks are small enough to stay in the processor's cache for all passes.
 
-The table must have the very types that `etl.contract.words.types.postgres_type` names: nothing is converted on the way.
+The table must have exactly the types that `etl.contract.words.types.postgres_type` gives: nothing is converted.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _widths(part: Bytes | tuple[Bytes, I64]) -> Any:
 
 
 def _layout(column: pa.Array) -> Bytes | tuple[Bytes, I64]:
-    """The values of a column: a row of bytes for each, or all bytes and where each begins."""
+    """The encoded values of a column: fixed-width rows, or all bytes and their offsets."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _texts(column.cast(pa.binary()))

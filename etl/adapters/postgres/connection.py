@@ -1,6 +1,6 @@
 """Connections to Postgres, statements from `sql/` and quoted identifiers.
 
-A DSN is a secret: it is passed by value, never printed. Errors name the place only.
+A DSN is a secret: it is passed by value, never printed. Errors show only host and database.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def with_keepalives(dsn: str) -> str:
 
 @contextmanager
 def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> Iterator[Connection]:
-    """A connection that is closed at the end; what was not committed is rolled back.
+    """A connection that is closed at the end; uncommitted work is rolled back.
 
-    Nobody waits for ever: not for a host that is gone, nor for a lock. `name` is what the server calls the session.
+    Waiting for a dead host or for a lock is bounded. `name` is the session's name on the server.
     """
     try:
         connection = psycopg2.connect(dsn, application_name=name, **NOTICED)
@@ -88,30 +88,30 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
 
 @contextmanager
 def _lost(dsn: str, connection: Connection) -> Iterator[None]:
-    """A server that goes away, or a lock that is not given, is a sentence of ours: both are worth another try.
+    """Translate a lost server and a lock timeout into our transient errors.
 
-    So are a stand-by server, which takes no writes until it is promoted, and, to whoever only looks, a database that no
-    batch has used yet.
+    The same for a stand-by server, which takes no writes until it is promoted, and, when only reading, for a database
+    that no batch has used yet.
     """
     try:
         yield
     except (psycopg2.OperationalError, psycopg2.errors.ReadOnlySqlTransaction) as error:
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from error
-    except psycopg2.InterfaceError as error:  # a statement on a connection that was lost before
+    except psycopg2.InterfaceError as error:  # a statement on a connection that is already lost
         raise PostgresUnavailable(place(dsn), "the connection was lost") from error
     except psycopg2.errors.UndefinedTable as error:
         if 'relation "etl.' not in str(error):
             raise
         what = f"the database at {place(dsn)} has no tables of Frontstage yet"
         raise MissingPart(what, "the first batch makes them") from error
-    except psycopg2.DatabaseError as error:  # libpq does not always say that it was the line
+    except psycopg2.DatabaseError as error:  # libpq does not always report a lost connection as such
         if not connection.closed:
             raise
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from error
 
 
 def place(dsn: str) -> str:
-    """Where a DSN points, without its secrets."""
+    """A DSN's host and database, without its secrets."""
     try:
         parts = psycopg2.extensions.parse_dsn(dsn)
     except psycopg2.ProgrammingError:
@@ -123,7 +123,7 @@ def place(dsn: str) -> str:
 
 
 def reason(error: BaseException, dsn: str) -> str:
-    """Why, in one line; nothing of a DSN that cannot be read is repeated."""
+    """The error's cause in one line; never repeats parts of a DSN that cannot be parsed."""
     if place(dsn) == _UNREADABLE:
         return "its text is malformed; percent-encode special characters of the password"
     return (str(error).strip().splitlines() or [type(error).__name__])[0].removeprefix("connection to server ").strip()

@@ -53,12 +53,12 @@ def copy_out(connection: Connection, query: sql.Composable, schema: pa.Schema) -
 
 
 def write_text(rows: pa.Table, sink: BinaryIO) -> None:
-    """Write rows for `copy_file` as text, which Postgres converts to whatever type a column has."""
+    """Write rows for `copy_file` as text, which Postgres converts to the column's type."""
     pyarrow.csv.write_csv(_as_text(rows), sink)
 
 
 def copy_file(connection: Connection, table: str, source: BinaryIO) -> int:
-    """Append rows whose first line names their columns; gives how many. The table may have others. The caller commits.
+    """Append rows; returns how many. The first line names their columns, a subset of the table's. The caller commits.
 
     `source`: text as `write_text` writes it, or values as `binary.write_values` does.
     """
@@ -84,7 +84,7 @@ def copy_in(connection: Connection, table: str, rows: pa.Table) -> int:
 
 
 def _as_text(rows: pa.Table) -> pa.Table:
-    """CSV has no decimals in Arrow's writer; everything else it writes itself."""
+    """Convert decimals to text, which Arrow's CSV writer does not support."""
     fields = [pa.field(field.name, pa.string()) if pa.types.is_decimal(field.type) else field for field in rows.schema]
     return rows.cast(pa.schema(fields))
 

@@ -15,7 +15,7 @@ _MIGRATION_LOCK = 0x46_53_4D_49
 
 
 class DatabaseRefused(TerminalError):
-    """A database that cannot be brought to this version's schema; nothing in it was changed."""
+    """A database that cannot be migrated to this version's schema; nothing in it was changed."""
 
     exit_code = 78
 

@@ -1,11 +1,11 @@
-"""A DSN that travels with tasks: sealed wherever it is pickled, and opened where the key is (ADR 112).
+"""A DSN that is sent with tasks: encrypted when pickled, decrypted where the key is (ADR 112).
 
-    driver: pickled ── sealed ── Spark's memory and files ── worker: opened
-       └─ key ──────────────────── by environment ─────────────┘
+    driver: pickled ── encrypted ── Spark's memory and files ── worker: decrypted
+       └─ key ───────────────────── by environment ────────────────┘
 
-Spark hands its own environment on to the Python workers of the same machine, and to nobody else. The key is drawn anew
-by every program that starts such a Spark, and is written nowhere. Where there is no key (a cluster), a DSN is pickled
-as it is, and Spark's own encryption has to protect it.
+Spark passes its environment only to Python workers on the same machine. Every program that starts such a Spark draws a
+new key, which is written nowhere. Without a key (on a cluster), a DSN is pickled in the clear, and Spark's own
+encryption has to protect it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KEY = "_FRONTSTAGE_TASK_SECRET"
 
 
 class Sealed(TerminalError):
-    """A DSN came to a process that has no key for it."""
+    """A process without the key got an encrypted DSN."""
 
     def __str__(self) -> str:
         return (
@@ -28,7 +28,7 @@ class Sealed(TerminalError):
 
 
 class SecretDsn(str):
-    """A DSN as any other, but for two things: it does not show itself, and it is pickled under seal."""
+    """A DSN that hides itself in `repr` and is encrypted when pickled."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class SecretDsn(str):
 
 
 def draw_key() -> None:
-    """Have a key from now on, and all that this program starts with it."""
+    """Draw a key for this process and for the processes it starts."""
     from cryptography.fernet import Fernet
 
     os.environ.setdefault(KEY, Fernet.generate_key().decode())
@@ -55,5 +55,5 @@ def _opened(sealed: bytes) -> SecretDsn:
 
     try:
         return SecretDsn(Fernet(os.environ[KEY]).decrypt(sealed).decode())
-    except (KeyError, ValueError, InvalidToken):  # none, no key at all, or another one
+    except (KeyError, ValueError, InvalidToken):  # no key, an invalid one, or another one
         raise Sealed from None

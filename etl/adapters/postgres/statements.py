@@ -1,4 +1,4 @@
-"""Statements of a ledger: bound values, rows as dictionaries, all of them in one transaction or none."""
+"""Statements of a ledger: bound values, rows as dictionaries, transactions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from etl.errors import TerminalError
 
 
 class Statements:
-    """Statements about one pipeline, on a connection that somebody else owns. `pipeline` is bound in all of them."""
+    """Statements about one pipeline, on a connection that the caller owns. `pipeline` is bound in all of them."""
 
     def __init__(self, connection: Connection, pipeline: str) -> None:
         self.connection, self.pipeline = connection, pipeline
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of the statements inside, or none."""
+        """Run the statements inside atomically."""
         connection = self.connection
         if not connection.autocommit:
             yield
@@ -43,7 +43,7 @@ class Statements:
             return [dict(row) for row in cursor.fetchall()]
 
     def _execute(self, query: str, values: dict[str, Any] | None = None, *, rows: int | None = None) -> int:
-        """Gives how many rows were changed; raises when it must be `rows` and is not."""
+        """Returns the number of changed rows; raises if `rows` is given and differs."""
         with self.connection.cursor() as cursor:
             cursor.execute(query, {**(values or {}), "pipeline": self.pipeline})
             if rows is not None and cursor.rowcount != rows:
@@ -54,7 +54,7 @@ class Statements:
             return int(cursor.rowcount)
 
     def _insert(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """All rows by one statement, which has `values %s` where they go."""
+        """Insert all rows by one statement with the placeholder `values %s`."""
         if rows:
             with self.connection.cursor() as cursor:
                 execute_values(cursor, query, rows)

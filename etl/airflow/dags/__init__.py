@@ -1,4 +1,4 @@
-"""DAGs as functions of what is declared; the files in `dags/` call them.
+"""DAGs as functions of the declarations; the files in `dags/` call them.
 
 pipeline       one pipeline: one run is one micro-batch
 correlations   all correlations, and the sites that they span

@@ -33,7 +33,7 @@ NAME = "correlations"
 
 
 def arrivals(streams: Sequence[LoggedStream]) -> Asset:
-    """What the DAG waits for: tuples of any stream."""
+    """The asset that schedules the DAG: arriving tuples of any stream."""
     watcher = AssetWatcher(f"{NAME}-arrivals", trigger=StreamArrivalTrigger.over(streams))
     return Asset(f"{NAME}-arrivals", watchers=[watcher])
 
@@ -44,7 +44,7 @@ def tables(correlations: Sequence[AnyCorrelation]) -> list[Asset]:
 
 
 def schedule_of(streams: Sequence[LoggedStream], override: str | None) -> str | Sequence[Asset] | None:
-    """When the DAG runs: as tuples arrive, or as the settings say; never without a stream."""
+    """The schedule: on arriving tuples, or by the settings; none without a stream."""
     if not streams or override == "none":
         return None
     return [arrivals(streams)] if override in (None, "on_arrival") else override
@@ -74,7 +74,7 @@ def _reset(own: Settings, dsn: str, correlation: str) -> None:
 
 
 def write_report(result: dict[str, Any]) -> str:
-    """The page of a batch; where it is."""
+    """Write the page of a batch; returns its path."""
     from etl import settings
     from etl.report.correlations.folder import write
 
@@ -106,7 +106,7 @@ def correlations_dag(
         schedule=schedule,
         start_date=START,
         catchup=False,
-        max_active_runs=2 if isinstance(schedule, list) else 1,  # the next need not wait for this one's report (ADR 24)
+        max_active_runs=2 if isinstance(schedule, list) else 1,  # a run need not wait for the report before (ADR 24)
         default_args=RETRIES,
         dagrun_timeout=timedelta(minutes=30),
         tags=["frontstage", "correlation"],
@@ -146,13 +146,13 @@ def correlations_dag(
 
 
 def _extra(result: dict[str, Any], name: str) -> dict[str, Any]:
-    """What an asset event tells of a correlation: its batch, and what met."""
+    """The extra of a correlation's asset event: batch and counts."""
     counts = result["correlations"].get(name, {})
     return {"batch": result["batch"], **{key: counts[key] for key in ("pairs", "rows", "late") if key in counts}}
 
 
 def broken_dag(sentences: Sequence[str]) -> DAG:
-    """Beside the DAG when files of streams or correlations cannot be used: it says why, and so do its runs."""
+    """A DAG that reports unusable files of streams or correlations, in its documentation and by failing runs."""
 
     @dag(
         dag_id=f"{NAME}_broken",

@@ -65,7 +65,7 @@ START = datetime(2026, 1, 1)
 
 
 def arrivals(pipeline: Pipeline) -> Asset:
-    """What the DAG waits for: events in the landing folder."""
+    """The asset that schedules the DAG: events in the landing folder."""
     watcher = AssetWatcher(f"{pipeline.name}-arrivals", trigger=ArrivalTrigger.of(pipeline))
     return Asset(f"{pipeline.name}-arrivals", watchers=[watcher])
 
@@ -78,7 +78,7 @@ def tables(pipeline: Pipeline) -> list[Asset]:
 
 
 def schedule_of(pipeline: Pipeline, override: str | None) -> str | Sequence[Asset] | None:
-    """When the DAG runs: the file's schedule, or the one that the settings put in its place."""
+    """The schedule: the file's, or the override of the settings."""
     wanted = override or pipeline.schedule
     if wanted == "on_arrival":
         return [arrivals(pipeline)]
@@ -109,7 +109,7 @@ def run_step(
 
 
 def _refuse_unknown(given: Mapping[str, Any]) -> None:
-    """Airflow checks the params that a DAG has and lets others pass: a slip of the pen would change nothing, unseen."""
+    """Refuse unknown params: Airflow ignores them, so that a typo would silently have no effect."""
     unknown = sorted(set(given) - set(FORM))
     if unknown:
         raise AirflowFailException(f"this DAG has no param {', '.join(unknown)}; it has {', '.join(FORM)}")
@@ -163,13 +163,13 @@ def pipeline_dag(pipeline: Pipeline, override: str | None) -> DAG:
 
 
 def _extra(result: dict[str, Any]) -> dict[str, Any]:
-    """What an asset event tells: batch, counts, master versions."""
+    """The extra of an asset event: batch, counts, master versions."""
     wanted = ("pipeline", "batch", "lines", "accepted", "quarantined", "duplicates", "backlog_added", "master_versions")
     return {name: result[name] for name in wanted if name in result}
 
 
 def broken_dag(error: PipelineFileError) -> DAG:
-    """A DAG in the place of one whose file cannot be read: it says why, and so do its runs."""
+    """A placeholder DAG for an unreadable file, which reports the error in its documentation and by failing runs."""
 
     @dag(
         dag_id=error.file.removesuffix(".toml"),

@@ -1,1 +1,1 @@
-"""The Frontstage page in Airflow: where it is, the links that tasks carry to it, and who may see what."""
+"""The Frontstage page in Airflow: its address, links from tasks to it, and access control."""

@@ -1,7 +1,7 @@
-"""The Frontstage page's idea of Airflow: its login, its roles, its DAGs, its runs, its audit log.
+"""The page's port to Airflow: login, permissions, DAGs, runs, audit log.
 
-Who may start runs of a pipeline's DAG may see what it loads and act on it (ADR 79). A run is started as Airflow's own
-form starts one: the DAG's params are checked, the run carries who started it, and the audit log keeps it.
+A user who may start runs of a pipeline's DAG may see its data and act on it (ADR 79). A run is started as by Airflow's
+own form: the DAG's params are validated, the run records the user, and the audit log gets an entry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AirflowAccess:
     async def user(self, request: Request) -> User:
         try:
             found = await get_user(request, None, await bearer_scheme(request))
-        except HTTPException:  # none, expired or forged: all the same to somebody who has to log in
+        except HTTPException:  # missing, expired or forged: the user has to log in
             raise NotLoggedIn from None
         return User(str(found.get_id()), str(found.get_name()), found)
 
@@ -101,7 +101,7 @@ class AirflowAccess:
 
 
 def _details(dag: str) -> DagDetails:
-    """A DAG as auth managers are asked about it; teams own DAGs where Airflow is told so."""
+    """A DAG's details for auth managers, with its team if Airflow is multi-team."""
     from airflow.models.dag import DagModel
 
     teams = conf.getboolean("core", "multi_team", fallback=False)

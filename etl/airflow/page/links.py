@@ -1,4 +1,4 @@
-"""Where the Frontstage page is in this Airflow, and the links that its tasks carry to it."""
+"""The address of the Frontstage page in this Airflow, and links from tasks to it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOUNT = "/frontstage"
 
 
 def address(path: str = "") -> str:
-    """A path of the page as browsers ask for it: below the prefix that this Airflow has, if it has one."""
+    """The URL path of the page, including this Airflow's prefix, if any."""
     return f"{urlsplit(conf.get('api', 'base_url', fallback='')).path.rstrip('/')}{MOUNT}/{path}"
 
 
 class _RunLink(BaseOperatorLink):  # type: ignore[misc]  # Airflow is not followed by mypy
-    """Leads by the run to what its batch has; the page finds the batch when somebody follows the link."""
+    """A link by run id; the page resolves the batch when the link is followed."""
 
     to: str
 

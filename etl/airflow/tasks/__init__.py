@@ -1,7 +1,7 @@
-"""Tasks of several DAGs: what one does, on the resident driver or at a site.
+"""Tasks of several DAGs, run on the resident driver or at a site.
 
 backlog                 shed events are reloaded
-held, held_question     a person is asked about a batch whose audit failed
+held, held_question     ask a person about a batch whose audit failed
 masters                 master pages stay fresh and small
 sites                   joins and shipments at a site, results gathered at their target
 """

@@ -1,4 +1,4 @@
-"""The task that reloads shed events: batches on the resident driver, until none waits for time."""
+"""The task that reloads shed events: runs batches on the resident driver until none is left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 
 def drain_pipeline(pipeline: str, run_id: str, most: timedelta) -> dict[str, Any]:
-    """Drain one pipeline; skipped when nothing waits for time."""
+    """Drain one pipeline; skipped without shed events."""
     from etl import settings
     from etl.adapters import ledger
     from etl.errors import TerminalError

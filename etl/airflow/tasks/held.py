@@ -18,7 +18,7 @@ _WORDS = {RELEASE: "released", REJECT: "rejected"}
 
 
 class AskAPerson(TriggerDagRunOperator):  # type: ignore[misc]  # Airflow is not followed by mypy
-    """Starts the run of `held` for the newest batch of a pipeline that waits for a word; skipped when none does."""
+    """Starts the run of `held` for the newest batch of a pipeline that waits for a decision; skipped if none does."""
 
     def __init__(self, *, pipeline: str, **more: Any) -> None:
         super().__init__(trigger_dag_id=DAG_ID, skip_when_already_exists=True, **more)
@@ -40,7 +40,7 @@ class AskAPerson(TriggerDagRunOperator):  # type: ignore[misc]  # Airflow is not
 
 
 def describe(pipeline: str, batch: int) -> str:
-    """What a person should know, as Markdown; fails when nobody needs to decide."""
+    """A summary for the decision, as Markdown; fails when no decision is needed."""
     from etl import settings
     from etl.adapters import ledger
     from etl.pipeline.review.held import Question
@@ -58,12 +58,12 @@ def describe(pipeline: str, batch: int) -> str:
 
 
 def _plain(sentence: str) -> str:
-    """Text that may come from events, without meaning in Markdown or HTML."""
+    """Escape text that may come from events for Markdown and HTML."""
     return "".join(f"\\{one}" if one in "\\`*_{}[]()<>#+!|" else one for one in sentence)
 
 
 def act(pipeline: str, batch: int, response: dict[str, Any]) -> dict[str, Any]:
-    """Write down what the person chose; the pipeline's next run acts on it."""
+    """Record the person's choice; the pipeline's next run applies it."""
     from datetime import UTC, datetime
 
     from etl import settings

@@ -1,11 +1,11 @@
 """The question about a held batch: it waits for an answer in Airflow, or until the batch is decided elsewhere.
 
     ask ── deferred ──┬── an answer in Airflow ──▶ act
-                      └── released or rejected by form, page or command ──▶ skipped: nobody has to answer any more
+                      └── released or rejected by form, page or command ──▶ skipped: no answer is needed any more
 
-Airflow's own operator waits for the answer alone, and would stay open for ever. It also asks anew when it is tried
-again, and forgets the answer that it had: Airflow tries it again when an answer comes while the process that asked is
-still ending (the executor reports the end of a task that is queued already). This one takes that answer.
+Airflow's own operator waits only for the answer, and would stay open forever. It also asks again on a retry and loses
+the answer it had: Airflow retries it when an answer arrives while the process that asked is still exiting (the executor
+reports the end of a task that is already queued again). This operator uses that answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HeldQuestion(HITLOperator):  # type: ignore[misc]  # Airflow is not follow
 
     def execute(self, context: Any) -> None:
         task = context["ti"]
-        tried_again = task.try_number > 1 and task.max_tries == self.retries  # not: cleared by somebody
+        tried_again = task.try_number > 1 and task.max_tries == self.retries  # not cleared by a user
         if not tried_again:
             self._ask(task)
         self._wait(task)
@@ -63,7 +63,7 @@ class HeldQuestion(HITLOperator):  # type: ignore[misc]  # Airflow is not follow
 
 
 class HeldTrigger(HITLTrigger):  # type: ignore[misc]
-    """Ends with an answer, or when the ledger says that the batch waits for none."""
+    """Fires on an answer, or when the batch no longer waits for one according to the ledger."""
 
     def __init__(self, ti_id: Any, options: list[str], params: dict[str, Any], pipeline: str, batch: int) -> None:
         super().__init__(ti_id=ti_id, options=options, params=params, timeout_datetime=None)
@@ -97,7 +97,7 @@ class HeldTrigger(HITLTrigger):  # type: ignore[misc]
         return answer.result() if error is None else TriggerEvent({UNASKED: str(error)})
 
     def _still_waits(self) -> bool:
-        """Whether a word is still wanted; while the ledger cannot be asked, it is."""
+        """Whether a decision is still open; assumed while the ledger is unreachable."""
         from etl import settings
         from etl.adapters import ledger
         from etl.errors import FrontstageError

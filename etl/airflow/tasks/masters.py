@@ -1,4 +1,4 @@
-"""Tasks that keep master pages fresh and small, one master each."""
+"""Tasks that refresh and maintain master pages, one master each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 
 def master_asset(master: str) -> Asset:
-    """The rows of a master as joins see them: other DAGs can be scheduled on their changes."""
+    """The asset of a master's rows, on which other DAGs can be scheduled."""
     return Asset(f"master-{master}")
 
 
 def run_work(work: str, master: str) -> dict[str, Any]:
-    """Do one thing for one master; a terminal error fails the task for good, any other is retried."""
+    """Run one operation on one master; a terminal error fails the task for good, any other is retried."""
     from etl import settings
     from etl.errors import TerminalError
     from etl.masters.pages.errors import NothingPublished
@@ -33,7 +33,7 @@ def run_work(work: str, master: str) -> dict[str, Any]:
 
 
 def refreshing(master: str) -> Any:
-    """Bring the pages up to what is committed; an asset event when that changed rows, else the task is skipped."""
+    """Refresh the pages; emits an asset event when rows changed, else the task is skipped."""
     asset = master_asset(master)
 
     @task(outlets=[asset])
@@ -48,7 +48,7 @@ def refreshing(master: str) -> Any:
 
 
 def care(work: str, master: str) -> Any:
-    """One kind of work on a master's pages, also when they have not changed."""
+    """One operation on a master's pages, whether or not they have changed."""
 
     @task(task_id=work, trigger_rule="none_failed")
     def caring() -> dict[str, Any]:

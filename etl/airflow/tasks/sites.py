@@ -1,8 +1,8 @@
 """Tasks at sites: a group per site with a task per correlation, and one that gathers results at their target.
 
 A site's tasks run by its executor, on its queue and in its pool, if it declares them (ADR 104). They need no Spark: a
-site joins what lies there with the kernels of `etl.correlate.multiway`. A task that waits too long for another site
-leaves the rest to `gather`.
+site joins its data with the kernels of `etl.correlate.multiway`. A task that waits too long for another site leaves the
+rest to `gather`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from etl.contract.correlations.sites import DeclaredSite, DeclaredSites, SiteCor
 
 
 def with_known_executors(sites: DeclaredSites) -> DeclaredSites:
-    """Sites as this Airflow can serve them: an executor that it does not have is a mistake, and no executor.
+    """Sites with executors that this Airflow has: an unknown executor is reported and dropped.
 
-    Airflow itself would refuse the whole DAG, and the sites that are well would stand still too.
+    Airflow itself would refuse the whole DAG, which would stop the other sites, too.
     """
     found, errors = list[DeclaredSite](), list(sites.errors)
     for one in sites.found:
@@ -48,7 +48,7 @@ def _has(executor: str) -> bool:
 
 
 def site_group(site: DeclaredSite, correlations: Sequence[SiteCorrelation]) -> TaskGroup:
-    """What is done at one site after a micro-batch."""
+    """The tasks at one site after a micro-batch."""
     wanted = {"queue": site.queue, "executor": site.executor, "pool": site.pool}
     placed: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     with TaskGroup(f"site_{site.name}", tooltip=f"Joins and shipments at {site.root}") as group:
@@ -64,9 +64,9 @@ def site_group(site: DeclaredSite, correlations: Sequence[SiteCorrelation]) -> T
 
 
 def gather_at_target(written: Sequence[Asset]) -> Any:
-    """The task after all sites: what they left over, then results into their tables."""
+    """The task after all sites: finishes their work, then publishes results."""
 
-    # A site whose task failed, or whose queue nobody serves, must not keep the others' results from their tables.
+    # A site whose task failed, or whose queue has no worker, must not block the others' results.
     @task(outlets=list(written), max_active_tis_per_dag=1, trigger_rule="none_skipped")
     def gather() -> dict[str, Any]:
         """Finish what single sites could not, and publish finished batches."""
@@ -78,7 +78,7 @@ def gather_at_target(written: Sequence[Asset]) -> Any:
 
 
 def work_at(site: str, correlation: str) -> dict[str, Any]:
-    """One correlation at one site; a site that is away is told in the result, not a failure."""
+    """Run one correlation at one site; an unreachable site is reported in the result, not as a failure."""
     steps = _steps()
     result: dict[str, Any] = _terminal(lambda: steps.work_at(site, print, correlation=correlation))
     print(f"shipped {result['shipped_bytes']:,} bytes with {result['shipped_tuples']:,} tuples from {site}")
@@ -86,7 +86,7 @@ def work_at(site: str, correlation: str) -> dict[str, Any]:
 
 
 def _gather(run_id: str) -> Any:
-    """By the resident driver, which does one thing after another; without one, here."""
+    """Run on the resident driver, which serializes requests; without one, in this process."""
     from etl import settings
     from etl.spark.runner.client import answers, run_correlations
     from etl.stack import postgres

@@ -1,1 +1,1 @@
-"""Triggers that see events land: a run starts when it would find something to do, only then."""
+"""Triggers for arriving events: a run starts only when there is input for it."""

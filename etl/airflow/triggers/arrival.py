@@ -1,11 +1,11 @@
-"""An asset watcher that sees events arrive: it fires when a run of the pipeline would find something to do, only then.
+"""An asset watcher for arriving events: it fires only when there is input for a run of the pipeline.
 
     landing folder, topic ── listed twice a second ── changed, or time has passed? ──▶ look (etl.pipeline.input.arrival)
-         due? ── nothing has happened since the last event? wait longer ──▶ event ──▶ a run of the DAG
+         due? ── no progress since the last event? back off ──▶ event ──▶ a run of the DAG
 
-What is due comes from the folder and the ledger and not from memory, so a restart of the triggerer changes nothing. An
-event whose run has changed nothing in the ledger (it failed, or the DAG cannot start one) is repeated at growing
-intervals, so that a fault costs a failed run a minute and heals by itself when its cause is gone.
+Whether a run is due depends on the folder and the ledger, not on memory, so a restart of the triggerer changes nothing.
+An event whose run has changed nothing in the ledger (it failed, or the DAG cannot start one) is repeated at growing
+intervals, so that a fault costs one failed run per minute, and recovery is automatic.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = structlog.get_logger("arrival")
 
 
 class Watched(Protocol):
-    """What the trigger looks at. Two listings that are equal need no second look."""
+    """The port that the trigger polls. Equal listings need no second look."""
 
     @property
     def pipeline(self) -> str: ...
@@ -46,7 +46,7 @@ class Watched(Protocol):
 
 @dataclass(slots=True)
 class Repeats:
-    """Lets an event pass at once when something has happened since the last, else after a pause that doubles."""
+    """Lets an event pass at once if there was progress since the last one, else after an exponential backoff."""
 
     mark: Mark | None = None
     until: float = 0.0
@@ -61,7 +61,7 @@ class Repeats:
 
 
 class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not followed by mypy
-    """Fires when a pipeline has something to do. All it needs is in its arguments: other arguments, another trigger."""
+    """Fires when a pipeline has input. It is fully determined by its arguments: other arguments, another trigger."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
             "masters": [list(one) for one in masters],
             "poll_s": poll_s,
         }
-        if topic is not None:  # without who may read it: that is in the settings of whoever looks
+        if topic is not None:  # without credentials: these come from the triggerer's settings
             self.arguments["topic"] = dict(topic)
 
     @classmethod
@@ -108,17 +108,17 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
                 listing = await asyncio.to_thread(arrival.listing)
                 if listing != seen or loop.time() >= ask_at:
                     look = await asyncio.to_thread(arrival.look, listing, datetime.now(UTC))
-                    # A batch under way ends soon, and then every moment counts.
+                    # A running batch ends soon, and then latency matters.
                     seen, ask_at = listing, loop.time() + (0.0 if look.under_way else _AGAIN_S)
                     if look.due and repeats.allow(look.mark, loop.time()):
                         yield TriggerEvent({"pipeline": arrival.pipeline, "files": len(listing)})
-            except Exception as error:  # whatever it is: a trigger that ends is not started again
+            except Exception as error:  # any error: a trigger that ends is not restarted
                 _warn(arrival.pipeline, error)
                 ask_at = loop.time() + _AGAIN_S
             await asyncio.sleep(self.arguments["poll_s"])
 
     async def _begin(self) -> Watched:
-        """What to look at, once the settings say enough about it: a trigger that ends is not started again."""
+        """The watched object, as soon as the settings are complete: a trigger that ends is not restarted."""
         while True:
             try:
                 return await asyncio.to_thread(self._arrival)
@@ -145,7 +145,7 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
 
 def _warn(pipeline: str | None, error: Exception) -> None:
     expected = isinstance(error, FrontstageError | OSError)
-    reason = str(error) if expected else type(error).__name__  # its text may hold values
+    reason = str(error) if expected else type(error).__name__  # its text may contain values
     log.warning("cannot look for events", pipeline=pipeline, reason=reason, exc_info=not expected)
 
 

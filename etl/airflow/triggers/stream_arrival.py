@@ -1,7 +1,7 @@
-"""Sees tuples arrive in the landing folder of any declared stream: fires when a micro-batch of correlations is due.
+"""Watches the landing folders of all declared streams: fires when a micro-batch of correlations is due.
 
-As `triggers.arrival` does for a pipeline, with one event for all streams: a batch takes what has landed in all of
-them. What is due comes from the folders and the ledger and not from memory.
+Like `triggers.arrival` for a pipeline, with one event for all streams: a batch reads the landed files of all of them.
+Whether a run is due depends on the folders and the ledger, not on memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Listing = tuple[tuple[str, LandedFile], ...]
 
 @dataclass(frozen=True, slots=True)
 class WatchedStream:
-    """Where a stream lands."""
+    """A stream's landing folder."""
 
     name: str
     landing: Path
@@ -44,11 +44,11 @@ class StreamsArrival:
     pipeline: str = "correlations"
 
     def listing(self) -> Listing:
-        """The files that are there now, each with its stream."""
+        """The files in the landing folders, each with its stream."""
         return tuple((stream.name, file) for stream in self.streams for file in scan(stream.landing, stream.format))
 
     def look(self, listing: Listing, now: datetime) -> Look:
-        """Whether a batch would find something to do; no, while one is under way or Postgres is away."""
+        """Whether there is input for a batch; false while one is running or Postgres is unreachable."""
         from etl.streams.ledger import StreamLedger
 
         try:
@@ -76,7 +76,7 @@ class StreamsArrival:
 
 
 class StreamArrivalTrigger(ArrivalTrigger):
-    """Fires when correlations have something to do. All it needs is in its arguments."""
+    """Fires when correlations have input. It is fully determined by its arguments."""
 
     def __init__(self, streams: Sequence[Sequence[str]], poll_s: float = 0.5) -> None:
         super().__init__("correlations", "", "jsonl", 0.0, poll_s=poll_s)

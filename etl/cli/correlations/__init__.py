@@ -1,6 +1,6 @@
-"""Commands of streams that meet streams.
+"""Commands for correlations and ad-hoc queries.
 
 correlate   run, status, explain, history, list, check, report, reset
 query       create, list, show, explain, rows, delete, resume
-…_text      what they print: plans of correlations, of documents and over sites, and queries
+…_text      their text output: plans of correlations, of documents and over sites, and queries
 """

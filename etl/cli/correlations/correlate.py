@@ -197,7 +197,7 @@ def reset(
 
 
 def _steps(own: Settings, dsn: str) -> CorrelationSteps:
-    """The steps, for looking: nothing that needs Spark is asked of them."""
+    """The steps for read-only use, without Spark."""
     from etl.streams.steps import CorrelationSteps
     from etl.streams.tasks.in_process import InProcess
 

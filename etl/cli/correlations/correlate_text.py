@@ -1,4 +1,4 @@
-"""The plan of a correlation as text: what meets what, how, where it is held, and what it costs."""
+"""The plan of a correlation as text: joins, routing, units and costs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _step(step: Mapping[str, Any]) -> Iterator[str]:
 
 
 def readable(sql: str) -> str:
-    """A condition without quotes, its microseconds as a length of time."""
+    """A condition without quotes, microseconds as a duration."""
     short = _INTERVAL.sub(lambda found: f"{'−' if found[1] else ''}{_length(int(found[2]) / 1e6)}", sql)
     return short.replace("`", "")
 

@@ -50,7 +50,7 @@ def doctor(
 
 
 def _pipelines(own: Settings) -> Iterator[Diagnosis]:
-    """What is the matter with every pipeline, as far as a database answers."""
+    """Diagnoses of every pipeline, as far as the database is reachable."""
     from etl.adapters import ledger
     from etl.cli.database import existing_database
     from etl.contract.load import load_all

@@ -48,7 +48,7 @@ def explain(
 
 
 def _records(own: Settings, dsn: str) -> list[BatchRecord]:
-    """The newest batches of every pipeline that tell how their joins fared."""
+    """The newest batches of every pipeline that have join metrics."""
     from etl.adapters import ledger
     from etl.contract.load import load_all
 

@@ -31,7 +31,7 @@ class Span(StrEnum):
 
 
 class ShowByDefault(TyperGroup):
-    """A group whose first command is meant where none is named."""
+    """A command group whose first command is the default."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h")):

@@ -1,1 +1,1 @@
-"""Commands by which people decide: refused lines, held batches, days that are read again."""
+"""Commands for decisions: refused lines, held batches, reprocessing."""

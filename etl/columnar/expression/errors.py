@@ -1,4 +1,4 @@
-"""What can be wrong with an expression: its text, when it is compiled, or a row, when it is evaluated strictly."""
+"""Errors of expressions: in the text, at compile time, or in a row, in strict evaluation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from etl.errors import TerminalError
 
 
 class ExpressionRefused(TerminalError):
-    """The text cannot be run; the place is counted from 1."""
+    """The text is not a supported expression; line and column count from 1."""
 
     def __init__(self, reason: str, sql: str, line: int, column: int) -> None:
         super().__init__(reason, sql, line, column)

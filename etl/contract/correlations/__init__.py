@@ -1,1 +1,1 @@
-"""Streams that meet streams, as their files declare them: over rows, over documents, over several sites."""
+"""Declarations of streams and correlations: over rows, over documents, over several sites."""

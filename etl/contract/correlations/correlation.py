@@ -1,10 +1,10 @@
-"""Streams that meet streams, as data: what their files declare, checked and frozen.
+"""Declarations of streams and correlations as checked, frozen values.
 
-    LoggedStream   a stream as a pipeline has one, kept in the stream log for correlations to look at
+    LoggedStream   a stream like a pipeline's, kept in the stream log for correlations
     Correlation    SQL over such streams, a window, how late a tuple may be, and how many units share the work
 
-The models below are the shape of both kinds of file: the first check, and what editors complete. What the SQL means is
-checked where it is compiled (`etl.streams.declared`).
+The models below are the schema of both kinds of file, for the first check and for editors. The SQL is
+checked when it is compiled (`etl.streams.declared`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ IN_BOUNDS = "event_time_in_bounds"
 
 @dataclass(frozen=True, slots=True)
 class LoggedStream:
-    """A declared stream: tuples that correlations may look at. `rules` end with the bounds on event time."""
+    """A declared stream for correlations. The last of `rules` are the bounds on event time."""
 
     name: str
     stream: Stream
     rules: tuple[Rule, ...]
     file: Path | None = None
     flattening: Flattening | None = None  # of a stream of documents
-    site: str | None = None  # where its tuples are kept; None: with everything else
+    site: str | None = None  # the site of its tuples; None: the default root
 
     @property
     def event_time(self) -> str:

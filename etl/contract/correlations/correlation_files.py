@@ -1,8 +1,8 @@
-"""Reads the files of streams and correlations: values, then what must hold between them, then the objects.
+"""Reads the files of streams and correlations: values, then checks between them, then the objects.
 
 streams/NAME.toml       ──▶ LoggedStream          correlations/NAME.toml ──▶ Correlation, or DocumentCorrelation
                                                            or SiteCorrelation
-     mistakes: file, line, one sentence, as for pipelines; one broken file leaves the others alone
+     mistakes: file, line, one sentence, as for pipelines; a broken file does not affect the others
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ RESERVED = frozenset(("schema", "log"))
 
 @dataclass(frozen=True, slots=True)
 class Declared(Generic[T]):
-    """What a folder declares, and what in it cannot be used."""
+    """The valid declarations of a folder, and the mistakes in the others."""
 
     found: tuple[T, ...]
     errors: tuple[PipelineFileError, ...]
 
 
 def load_streams(folder: Path, home: Path) -> Declared[LoggedStream]:
-    """The streams of a folder. `home` is what landing folders are relative to."""
+    """The streams of a folder. Landing folders are relative to `home`."""
     return _load(folder, lambda path: examine_stream(path, home), _shared_landing)
 
 
@@ -92,7 +92,7 @@ def _same_name(one: T, others: Sequence[T]) -> Iterator[Mistake]:
 
 
 def _nothing_shared(_: AnyCorrelation, __: Sequence[AnyCorrelation]) -> Iterator[Mistake]:
-    """Correlations share streams, and nothing else."""
+    """No conflicts: correlations share only streams."""
     return iter(())
 
 
@@ -120,7 +120,7 @@ def examine_stream(path: Path, home: Path) -> tuple[LoggedStream | None, tuple[P
 
 
 def _stream_of(declared: dict[str, Any], path: Path, home: Path) -> tuple[LoggedStream | None, list[Mistake]]:
-    """A stream of documents, which has a table for them, or one of declared fields."""
+    """A stream of documents, if the file has the table `[documents]`, or one of declared fields."""
     if "documents" in declared:
         documents, mistakes = shape.shaped(DocumentStreamFile, "a stream of documents", declared)
         return (None, mistakes) if documents is None else _document_stream(documents, path, home)
@@ -129,7 +129,7 @@ def _stream_of(declared: dict[str, Any], path: Path, home: Path) -> tuple[Logged
 
 
 def _document_stream(file: DocumentStreamFile, path: Path, home: Path) -> tuple[LoggedStream, list[Mistake]]:
-    """The columns of its log are ours: the event time, and the document as it came."""
+    """Its log has fixed columns: the event time, and the original document."""
     name = file.name if file.name is not None else path.stem
     builder = StreamBuilder({}, {}, home)
     fields = Field(EVENT_TIME, TIMESTAMP), Field(DOCUMENT, pa.string())
@@ -143,7 +143,7 @@ def _document_stream(file: DocumentStreamFile, path: Path, home: Path) -> tuple[
 
 
 def _bounds(builder: StreamBuilder, event_time: str, past: str | None, future: str) -> RangeRule:
-    """Event times that are too far from now are refused."""
+    """The rule that refuses event times too far from now."""
     longest = None if past is None else builder.duration("past", past)
     earliest = None if longest is None else RelativeTime(-longest)
     return RangeRule(IN_BOUNDS, event_time, earliest, RelativeTime(builder.duration("future", future)))
@@ -192,7 +192,7 @@ def examine_correlation(path: Path) -> tuple[AnyCorrelation | None, tuple[Pipeli
 
 
 def _correlation_of(declared: dict[str, Any], path: Path) -> tuple[AnyCorrelation | None, list[Mistake]]:
-    """A correlation of documents or over sites, which have a table for that, or plain SQL."""
+    """A correlation of documents or over sites, if the file has such a table, or plain SQL."""
     if "documents" in declared:
         documents, mistakes = shape.shaped(DocumentCorrelationFile, "a correlation of documents", declared)
         return (None, mistakes) if documents is None else (document_correlation(documents, path), [])

@@ -1,9 +1,9 @@
-"""Streams of documents and the correlations over them, as data: what their files declare, checked and frozen.
+"""Declarations of streams of documents and correlations over them, as checked, frozen values.
 
     Flattening            how JSON documents become attribute-value pairs, where their event time is, their bounds
-    DocumentCorrelation   a stream, a window by event time or by count, and how its documents are spread over joiners
+    DocumentCorrelation   a stream, a window by event time or by count, and the distribution of documents over joiners
 
-The models below are the shape of both kinds of file; they have a table `[documents]`, which tells them from others.
+The models below are the schema of both kinds of file, which are distinguished by a table `[documents]`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DocumentCorrelation:
     lateness: timedelta = timedelta(0)
     partitions: int = 8
     keep: tuple[Part, ...] = ("merged",)
-    theta: float = 0.2  # growth of replication or maximal load beyond which partitions are made anew
+    theta: float = 0.2  # growth of replication or maximal load that triggers repartitioning
     delta: int = 3  # sightings after which a new pair gets a partition
     budget_bytes: int = 256 * 2**20  # memory of one joiner
     max_pairs: int = 1_000_000  # results of one window
@@ -141,7 +141,7 @@ class DocumentCorrelationFile(Table):
 
 
 def flattening(table: FlatteningTable) -> Flattening:
-    """What a stream's file says of its documents."""
+    """Build the flattening rules from a stream's file."""
     max_bytes = size(("documents", "max_bytes"), table.max_bytes)
     if max_bytes > _LONGEST:
         raise Refusal(
@@ -160,7 +160,7 @@ def flattening(table: FlatteningTable) -> Flattening:
 
 
 def document_correlation(document: DocumentCorrelationFile, path: Path) -> DocumentCorrelation:
-    """What a correlation's file says; whether there is such a stream is asked where streams are known."""
+    """Build a correlation from its file; the stream's existence is checked where streams are known."""
     table = document.documents
     window = _window(table)
     lateness = duration(document.lateness)

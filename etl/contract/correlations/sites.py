@@ -1,10 +1,10 @@
-"""Sites and the correlations over streams that live at several of them, as data: what their files declare.
+"""Declarations of sites, and of correlations over streams at several sites.
 
-    sites.toml            [site.eu] root = "var/sites/eu", queue = "eu"       where files of a region are
+    sites.toml            [site.eu] root = "var/sites/eu", queue = "eu"       the files of a region
     streams/NAME.toml     site = "eu"                                         a stream belongs to one
     correlations/*.toml   a table [sites] beside the SQL                      joined by a plan that ships few bytes
 
-Whether a root can be reached is not asked here: a site may be away, and what needs it waits.
+Reachability is not checked here: a site may be unreachable for a while, and its work waits.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class DeclaredSite:
 
     name: str
     root: str
-    queue: str | None = None  # means something to executors that have queues only
+    queue: str | None = None  # used only by executors that have queues
     executor: str | None = None  # unset: the first that Airflow has
     pool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSites:
-    """The sites of a file, and what is wrong with it."""
+    """The sites of a file, and its mistakes."""
 
     found: tuple[DeclaredSite, ...] = ()
     errors: tuple[PipelineFileError, ...] = ()
@@ -53,7 +53,7 @@ class DeclaredSites:
         return tuple(one.name for one in self.found)
 
     def mistake(self, site: str, sentence: str, key: str = "root") -> PipelineFileError:
-        """A sentence about what is declared of a site, with its line."""
+        """A mistake in a site's declaration, with its line."""
         assert self.file is not None, "sites are declared in a file"
         return located(self.file, self.file.read_text("utf-8"), [Mistake(("site", site, key), sentence)])[0]
 
@@ -70,12 +70,12 @@ class SiteCorrelation:
     sql: str
     within: timedelta | None
     lateness: timedelta = timedelta(0)
-    target: str | None = None  # None: results stay where they are made
+    target: str | None = None  # None: results stay where they are produced
     windows: tuple[tuple[str, SiteWindow], ...] = ()
     plan: PlanName = "pmjoin"
     partition_by: PartitionBy = "rate"
     partitions: int = 100
-    tolerance: float = 0.2  # bytes beyond the best plan's at which the plan is changed
+    tolerance: float = 0.2  # excess over the best plan's bytes at which to replan
     half_life: timedelta = timedelta(hours=1)  # of statistics, in event time
     file: Path | None = None
 
@@ -149,7 +149,7 @@ def load_sites(path: Path) -> DeclaredSites:
 
 
 def site_correlation(document: SiteCorrelationFile, path: Path) -> SiteCorrelation:
-    """What a correlation's file says; whether there are such sites and streams is asked where they are known."""
+    """Build a correlation from its file; the existence of sites and streams is checked where they are known."""
     table = document.sites
     windows = {alias: _window(("sites", "windows", alias), given) for alias, given in table.windows.items()}
     within = None if document.within is None else _window(("within",), document.within)

@@ -1,1 +1,1 @@
-"""A first file from what exists: sampled events and the tables that shall enrich them."""
+"""Draft a first pipeline file from sample events and master tables."""

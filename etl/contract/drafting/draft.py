@@ -1,4 +1,4 @@
-"""A first pipeline file from what exists: a sample of events and the tables that shall enrich them.
+"""Draft a first pipeline file from a sample of events and the master tables that enrich them.
 
     Sample + tables ──draft──▶ text of NAME.toml, commented, which passes `frontstage pipeline check`
 
@@ -26,14 +26,14 @@ _VERSIONS = ("updated_at", "modified_at", "changed_at", "last_modified", "last_u
 
 
 class DraftRefused(TerminalError):
-    """A first file cannot be written from what was given."""
+    """A draft is impossible from this input."""
 
     exit_code = 64  # EX_USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that shall enrich events. `alias` is the name that was asked for, if any."""
+    """A master table for the draft. `alias` is the given name, if any."""
 
     store: Literal["postgres", "delta"]
     table: str
@@ -64,7 +64,7 @@ def draft(
     key: Sequence[str] = (),
     on: Sequence[tuple[str, str, str]] = (),
 ) -> str:
-    """The text of a file. `on` has triples of field, master and column for what cannot be matched by name."""
+    """Draft a file's text. `on` has triples of field, master and column for keys that do not match by name."""
     fields = _distinct(sample.fields)
     masters = [(_free(table, fields), _pairs(table, fields, on)) for table in tables]
     fields = [_typed_like(one, masters) for one in fields]
@@ -80,7 +80,7 @@ def draft(
 
 
 def _distinct(fields: Iterable[SampledField]) -> list[SampledField]:
-    """Fields under names that are free and not reserved."""
+    """Rename fields with duplicate or reserved names."""
     found: dict[str, SampledField] = {}
     for one in fields:
         name = one.name[:LONGEST]
@@ -91,13 +91,13 @@ def _distinct(fields: Iterable[SampledField]) -> list[SampledField]:
 
 
 def _free(table: Table, fields: list[SampledField]) -> Table:
-    """A table whose master has another name than every field."""
+    """Rename a master whose name is also a field's."""
     taken = {one.name for one in fields} | RESERVED_MASTERS
     return replace(table, alias=f"{table.name}_row") if table.name in taken else table
 
 
 def _pairs(table: Table, fields: list[SampledField], on: Sequence[tuple[str, str, str]]) -> Pairs:
-    """Which fields match the table's key: as told, else by name."""
+    """The fields that match the table's key: as given, else by name."""
     names = [one.name for one in fields]
     called = (table.name, f"{table.name}_row", table.table, table.table.rpartition(".")[2])
     named = tuple((field, column) for field, master, column in on if master in called)
@@ -126,7 +126,7 @@ def _matching(table: Table, column: str, names: list[str]) -> str:
 
 
 def _typed_like(field: SampledField, masters: list[tuple[Table, Pairs]]) -> SampledField:
-    """A field that is matched with a key column has that column's kind of type."""
+    """Change the type of a field that matches a key column to that column's kind."""
     for table, pairs in masters:
         for name, column in pairs:
             if name != field.name:
@@ -218,7 +218,7 @@ def _columns(table: Table, pairs: Pairs) -> list[str]:
 
 
 def _fits(column: pa.Field) -> bool:
-    """Whether tables of the warehouse can have such a column."""
+    """Whether tables of the warehouse support the column's type."""
     return stored_type(column.type) is not None and not [*naming.column((), column.name)]
 
 

@@ -1,8 +1,8 @@
-"""What a sample of events says about their fields: types, formats, which may be absent, which are unique.
+"""Infer fields from a sample of events: types, formats, optional and unique fields.
 
     values as text ──▶ bigint | decimal(18,4) | double | boolean | timestamp | date | string: the first that all fit
 
-Guesses for a first file that a person then reads; nothing here decides about events of a pipeline.
+Guesses for a draft that a person then reviews; not used for events of a pipeline.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SampleRefused(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class SampledField:
-    """A field as the sample shows it."""
+    """An inferred field."""
 
     name: str  # a plain identifier
     source: str  # its name in the input

@@ -1,6 +1,6 @@
-"""From a document of the right shape to a `Pipeline`: types, values and paths are read, shortcuts become rules.
+"""From a well-formed document to a `Pipeline`: parses types, values and paths, and expands shortcuts to rules.
 
-Collects every mistake on the way, so that a person who corrects a file sees all of them at once.
+Collects all mistakes, so that a person who corrects a file sees them at once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SERVERS = re.compile(r"[^\s,:@/]+:[0-9]{1,5}(,[^\s,:@/]+:[0-9]{1,5})*")
 
 @dataclass(slots=True)
 class StreamBuilder:
-    """Puts a stream and its rules together from a document. `rule_paths` says where each rule is declared."""
+    """Builds a stream and its rules from a document. `rule_paths` has the path of each rule's declaration."""
 
     fields_of: Mapping[str, FieldTable]
     rules_of: Mapping[str, RuleTable]
@@ -62,7 +62,7 @@ class StreamBuilder:
         return tuple(found)
 
     def rules(self, stream: Stream) -> Iterator[Rule]:
-        """Rules of fields first, in the order of fields; then those with names of their own."""
+        """Rules of fields first, in the order of fields; then named ones."""
         known = {one.name: one for one in stream.fields}
         for name, declared in known.items():
             table: FieldTable = self.fields_of[name]
@@ -103,7 +103,7 @@ class StreamBuilder:
 
 @dataclass(slots=True)
 class Builder(StreamBuilder):
-    """Puts a pipeline together from its document."""
+    """Builds a pipeline from its document."""
 
     document: Document = field(kw_only=True)
 
@@ -238,14 +238,14 @@ def _master(path: TomlPath, name: str, table: MasterTable) -> Master:
         kind = "delta"
     columns = tuple(table.columns or ())
     if table.history == "scd2" and columns and table.version is not None and table.version not in columns:
-        columns = (*columns, table.version)  # facts derive the key of the version they met from it
+        columns = (*columns, table.version)  # facts derive the version's surrogate key from it
     return Master(
         name, kind, place, tuple(table.on.items()), columns, table.required, table.version, table.history, table.follow
     )
 
 
 def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments as Great Expectations takes them: floats for exact decimals, texts for dates."""
+    """Arguments in Great Expectations' types: floats for decimals, text for dates."""
 
     def convert(given: Any) -> Any:
         if isinstance(given, Decimal):

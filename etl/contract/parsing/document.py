@@ -1,7 +1,7 @@
-"""The shape of a pipeline file, for pydantic: which keys there are and what kind of value each takes.
+"""The schema of a pipeline file, for pydantic: its keys and the types of their values.
 
-From these models come two things: the first check of a file, and the JSON Schema that editors complete it with. What
-the values mean is checked later (`build.py`, `check.py`), where there are names to compare with.
+These models serve for the first check of a file, and for the JSON Schema for editors. The meaning of values is checked
+later (`build.py`, `check.py`), where names are known.
 """
 
 from __future__ import annotations

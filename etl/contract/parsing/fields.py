@@ -9,7 +9,7 @@
     one_of           <field>_in_set
     pattern          <field>_matches_pattern
 
-A name says what holds for an accepted row; for a refused one it is the reason.
+A rule's name states what holds for accepted rows; for a refused row it is the reason.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _bound(path: TomlPath, key: str, field: Field, limits: Limits) -> Bound:
 
 
 def _check_order(path: TomlPath, limits: Limits, low: str, high: str, field: Field) -> None:
-    """A range holds something. Moments that are relative to now are compared with each other only."""
+    """Check that a range is not empty. Relative times are compared only with each other."""
     least, greatest = _bound(path, low, field, limits), _bound(path, high, field, limits)
     if least is None or greatest is None or isinstance(least, RelativeTime) != isinstance(greatest, RelativeTime):
         return

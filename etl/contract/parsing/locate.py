@@ -1,9 +1,9 @@
-"""The line on which a value is declared: `tomllib` gives values without their places.
+"""The lines of values in a TOML file, which `tomllib` does not provide.
 
     text ──scanner──▶ {("stream", "fields", "quantity"): 14, ("stream", "fields", "quantity", "min"): 14, …}
 
-The scanner only follows the structure (headers, keys, strings, brackets) of text that `tomllib` has accepted before, so
-it need not judge. A path that is not in the text (a missing key) has the line of what should contain it.
+The scanner only follows the structure (headers, keys, strings, brackets) of text that `tomllib` has accepted, so it
+need not validate. A path that is not in the text (a missing key) has the line of its parent.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Scanner:
         return path
 
     def _through_arrays(self, names: TomlPath) -> TomlPath:
-        """A header's path, with the index of the newest item wherever it leads through an array of tables."""
+        """A header's path, with the index of the last item for each array of tables in it."""
         path: TomlPath = ()
         for name in names:
             path = (*path, name)
@@ -131,7 +131,7 @@ class _Scanner:
     def _note(self, path: TomlPath) -> None:
         line = self.text.count("\n", 0, self.at) + 1
         for length in range(1, len(path)):
-            self.lines.setdefault(path[:length], line)  # a table that is only implied
+            self.lines.setdefault(path[:length], line)  # an implicit table
         self.lines.setdefault(path, line)
 
     def _skip_blank(self) -> bool:

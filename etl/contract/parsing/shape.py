@@ -1,4 +1,4 @@
-"""The first check of a file: its TOML, its keys, the kinds of its values. Each mistake becomes one sentence of ours."""
+"""The first check of a file: TOML syntax, keys, types of values. Each mistake becomes one sentence."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _KINDS = {
 
 
 def document(declared: dict[str, Any]) -> tuple[Document | None, list[Mistake]]:
-    """The document of a pipeline's file, or what is wrong with it."""
+    """The document of a pipeline's file, or its mistakes."""
     return shaped(Document, "a pipeline", declared)
 
 
 def shaped(model: type[M], noun: str, declared: dict[str, Any]) -> tuple[M | None, list[Mistake]]:
-    """The document that a file's values make up, or what is wrong with them. `noun`: what the file declares."""
+    """Validate a file's values: the document, or its mistakes. `noun`: what the file declares."""
     try:
         return model.model_validate(declared), []
     except ValidationError as error:
         found: dict[TomlPath, Mistake] = {}
-        # A misspelt key comes before the key that is missing because of it.
+        # Report a misspelt key before the key that is therefore missing.
         for details in sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden"):
             mistake = _mistake(details, declared, model, noun)
             found.setdefault(mistake.path, mistake)
@@ -57,7 +57,7 @@ def _mistake(error: Mapping[str, Any], declared: dict[str, Any], model: type[Bas
 
 
 def _within(location: tuple[int | str, ...], declared: Any) -> TomlPath:
-    """The part of pydantic's location that is in the file; the rest names branches of unions."""
+    """The part of pydantic's location that is a path in the file; the rest names branches of unions."""
     path: list[int | str] = []
     for part in location:
         if isinstance(declared, dict) and part in declared:

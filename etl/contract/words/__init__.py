@@ -1,1 +1,1 @@
-"""The values that a file may hold: types, times, sizes, names, expressions, expectations."""
+"""The kinds of values in a file: types, times, sizes, names, expressions, expectations."""

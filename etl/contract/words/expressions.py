@@ -4,8 +4,8 @@ When a file is read, the types of its fields are known and those of master colum
 compiled in full, one that uses `master.column` has its names checked. With the masters' schemas (`resolve.py`)
 everything is known and everything is compiled.
 
-An aggregate's value is one call of count, sum, min or max: they can be brought up to date batch by batch. avg and count
-distinct cannot.
+An aggregate's value is one call of count, sum, min or max, which can be updated incrementally. avg and count distinct
+cannot.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SUM_DIGITS = 10  # more than the values have: ten thousand million of them can 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What an expression may refer to."""
+    """The names in scope of an expression."""
 
     typed: pa.Schema
     untyped: frozenset[str] = frozenset()  # columns of masters, as `master.column`
     open: frozenset[str] = field(default_factory=frozenset)  # masters whose columns are not listed
 
     def type_of(self, sql: str, wanted: pa.DataType | None = None) -> pa.DataType | None:
-        """The type of an expression, None when it depends on a master. Raises `ValueError` with what is wrong."""
+        """The type of an expression, None when it depends on a master. Raises `ValueError` with the mistake."""
         try:
             tree = parse(sql)
             return self._type_of(tree, sql, wanted)
@@ -60,7 +60,7 @@ class Names:
 
     @staticmethod
     def _has(names: list[str] | frozenset[str], name: str) -> bool:
-        """Whether a name is there, whole or as the last part of exactly one."""
+        """Whether a name is known, in full or as the last part of exactly one known name."""
         wanted = name.lower()
         if any(one.lower() == wanted for one in names):
             return True
@@ -83,7 +83,7 @@ class Aggregate:
     argument: str | None
 
     def type(self, argument: pa.DataType) -> pa.DataType:
-        """The type of its result. Raises `ValueError` for a sum of what cannot be added."""
+        """The type of its result. Raises `ValueError` for a sum of non-numbers."""
         if self.function == "count":
             return pa.int64()
         if self.function != "sum":
@@ -98,7 +98,7 @@ class Aggregate:
 
 
 def aggregate(sql: str) -> Aggregate:
-    """The aggregate that a text declares. Raises `ValueError` with what is allowed."""
+    """Parse an aggregate. Raises `ValueError` with the allowed forms."""
     try:
         tree = parse(sql)
     except ExpressionRefused as refused:

@@ -1,4 +1,4 @@
-"""Which names a file may give to what it declares.
+"""The names that a file may use for its declarations.
 
 Names become columns and tables in Delta and Postgres and words in SQL expressions, so they are plain identifiers. Names
 that the warehouse uses itself are reserved.

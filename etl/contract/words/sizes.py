@@ -1,4 +1,4 @@
-"""Sizes of memory as people write them: `64MiB`, `2GiB`."""
+"""Memory sizes as text: `64MiB`, `2GiB`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def size(path: TomlPath, given: str) -> int:
-    """The bytes that a text says; anything but a positive size is refused, with the key it stands at."""
+    """Parse a size in bytes; anything but a positive size is refused, with its key."""
     found = _SIZE.fullmatch(given.strip())
     count = int(found[1]) * _BYTES[found[2]] if found else 0
     if not count:

@@ -1,4 +1,4 @@
-"""Durations, moments relative to now, and schedules, as people write them.
+"""Durations, times relative to now, and schedules, as text.
 
 "30s" "7d" "24h" "5 minutes" "1h 30m"   timedelta
 "now + 24h" "now - 7d" "now"            RelativeTime
@@ -30,7 +30,7 @@ _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 
 def duration(text: str) -> timedelta | None:
-    """The length that a text says, None if it says none (or more than a century)."""
+    """Parse a duration; None if it is invalid (or more than a century)."""
     parts, end = [], 0
     text = text.strip().lower()
     for found in _PART.finditer(text):
@@ -44,7 +44,7 @@ def duration(text: str) -> timedelta | None:
 
 
 def relative(text: str) -> RelativeTime | None:
-    """The moment that a text says in relation to now, None if it says none."""
+    """Parse a time relative to now; None if it is invalid."""
     found = _NOW.fullmatch(text.strip().lower())
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""The types a file may declare, and what each is in Arrow (which carries rows), Delta and Postgres.
+"""The types that a file may declare, and their equivalents in Arrow (for rows), Delta and Postgres.
 
     declared           Arrow                 Delta (through Arrow)   Postgres
     int, bigint        int32, int64          integer, long           integer, bigint
@@ -63,7 +63,7 @@ def declared_name(kind: pa.DataType) -> str:
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type in which tables hold a master's values; None for nested and other types that they cannot hold.
+    """The type in which tables store a master's values; None for nested and other unsupported types.
 
     Times are microseconds in UTC (a time without a zone is taken to be in UTC), texts are `string`.
     """

@@ -7,7 +7,7 @@
     date       2000-01-01, "2000-01-01"           text in ISO 8601
     timestamp  2000-01-01T00:00:00Z, or as text   datetime in UTC (a bound), text in ISO 8601 (a default)
 
-`now + 24h` is a bound of a date or timestamp. What does not fit is a `ValueError` whose text is what is allowed.
+`now + 24h` is a bound of a date or timestamp. An invalid value is a `ValueError` whose text is what is allowed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _date(given: object) -> date:
 
 
 def _moment(given: object) -> datetime:
-    """In UTC; a date is its first moment, a time without a zone is in UTC."""
+    """A time in UTC; a date is midnight, a time without a zone is in UTC."""
     moment: datetime | None = None
     if isinstance(given, str):
         with suppress(ValueError):

@@ -6,9 +6,9 @@
                           │            ▲
                           └─ samples ──optimize──► plan: query groups, join orders, with the reasons
 
-query     what a user may ask: SQL to values, selections, limits
-run       buckets, late materialised joins, sinks, changelogs, partitioning, the protocols that agree on a boundary
-optimize  statistics, cost, grouping, join ordering, scaling; every decision in words and numbers
+query     from SQL to values, selections, limits
+run       buckets, late materialised joins, sinks, changelogs, partitioning, protocols for a common boundary
+optimize  statistics, cost, grouping, join ordering, scaling; every decision is logged
 
-Everything here is pure: no Spark, no files, no clock. Time is a slot's number, handed in.
+Everything here is pure: no Spark, no files, no clock. Time is a slot's number, given as an argument.
 """

@@ -1,4 +1,4 @@
-"""What a user of ad-hoc queries may do wrong, each as one sentence that names the place."""
+"""Errors of users of ad-hoc queries; messages name the place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from etl.errors import TerminalError
 
 
 class QueryRefused(TerminalError):
-    """A query's text asks for something that cannot be shared or run."""
+    """A query uses something that is not supported."""
 
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(reason, line, column)
@@ -17,7 +17,7 @@ class QueryRefused(TerminalError):
 
 
 class WindowRefused(TerminalError):
-    """A window that the buckets cannot answer."""
+    """A window that the buckets do not support."""
 
     def __init__(self, name: str, within: str, reason: str) -> None:
         super().__init__(name, within, reason)

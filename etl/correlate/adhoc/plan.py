@@ -1,10 +1,10 @@
-"""A plan: for every query the order of its joins, and with whom it shares each of them.
+"""A plan: for every query the order of its joins, and the groups that share them.
 
     tree     ((V ⋈ W) ⋈ C): a leaf is a stream, a join has an edge
     group    per query and edge a number: queries with the same edge and number share the edge's join (query groups)
     node     a tree together with the groups of its edges; queries with equal nodes share one computation
 
-A plan changes how results are computed, never which: every tree of a query gives the same rows.
+A plan never changes results: every tree of a query gives the same rows.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Join:
         return hash((self.left, self.right, self.edge))
 
     def __hash__(self) -> int:
-        """Results are looked up by trees, many times in every slot."""
+        """Cached: trees are dictionary keys, looked up many times per slot."""
         return self._hash
 
     def __reduce__(self) -> tuple[type[Join], tuple[Tree, Tree, Edge]]:
-        return Join, (self.left, self.right, self.edge)  # another process hashes text differently
+        return Join, (self.left, self.right, self.edge)  # without the cached hash: it differs between processes
 
     def __str__(self) -> str:
         return f"({self.left} ⋈ {self.right})"
@@ -97,7 +97,7 @@ class Node:
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
-        """In the order in which their slots are named."""
+        """In the order of the slots in a combination."""
         return tuple(sorted(self.tree.streams))
 
     @cached_property
@@ -113,13 +113,13 @@ def _node(tree: Tree, groups: Groups) -> Node | Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the plan says about one query."""
+    """The plan of one query."""
 
     tree: Join
     groups: Groups
 
     def nodes(self) -> list[Node]:
-        """Its shared computations, inner ones first; the last one makes its results."""
+        """Its shared computations, inner ones first; the last one produces its results."""
         return [Node(each, tuple(self.groups[edge] for edge in edges_of(each))) for each in joins_of(self.tree)]
 
 
@@ -136,7 +136,7 @@ class Plan:
         return found
 
     def components(self) -> list[list[str]]:
-        """Queries that share a node, directly or through others, together."""
+        """Connected components: queries that share a node, directly or transitively."""
         home = {name: name for name in self.choices}
 
         def root(name: str) -> str:
@@ -154,7 +154,7 @@ class Plan:
 
 
 def plan_as_data(plan: Plan) -> dict[str, Any]:
-    """A plan in JSON types, to be kept."""
+    """A plan in JSON types."""
     return {
         name: {"tree": _tree_data(choice.tree), "groups": [[_edge_data(e), n] for e, n in choice.groups.items()]}
         for name, choice in plan.choices.items()
@@ -192,7 +192,7 @@ def _edge_of(data: list[list[str]]) -> Edge:
 
 
 def left_deep(query: Query) -> Join:
-    """Joins in the order in which the query names its streams: what a system without an optimizer does."""
+    """Joins in the order in which the query names its streams, as without an optimizer."""
     tree: Tree = Leaf(query.streams[0])
     left = list(query.edges)
     while left:

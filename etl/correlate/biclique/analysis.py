@@ -1,4 +1,4 @@
-"""The cost model of section 4: what memory, scaling and bandwidth must come to. Counters are held against it.
+"""The cost model of section 4: memory, scaling and bandwidth, with which counters are compared.
 
 m, n     units of the left and right stream (rows and columns of the matrix)
 d, e     their subgroups                       chi  bytes of a tuple

@@ -1,8 +1,8 @@
 """Routing `auto`: by the condition and by the skew of a sample of keys.
 
-Without an equality nothing says which subgroup a partner is in: random. With one, hash routing sends a probe to one
-unit instead of all, but a frequent key fills its unit. Subgroups spread such a key over several units at the price of
-more probes. So: as many subgroups as possible while the fullest unit holds at most `balance` times the mean (ADR 33).
+Without an equality a partner may be in any subgroup: random. With one, hash routing sends a probe to one unit instead
+of all, but a frequent key fills its unit. Subgroups spread such a key over several units at the cost of more probes.
+So: as many subgroups as possible while the fullest unit holds at most `balance` times the mean (ADR 33).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def choose(m: int, n: int, left: Lanes | None, right: Lanes | None, balance: flo
 
 
 def subgroups(units: int, lanes: Lanes, balance: float) -> tuple[int, float]:
-    """The most subgroups that keep the fullest unit below `balance` times the mean, and what it then holds."""
+    """The most subgroups that keep the fullest unit below `balance` times the mean, and that unit's imbalance."""
     best, skew = 1, 1.0
     for count in range(units, 0, -1):
         skew = imbalance(units, count, lanes)

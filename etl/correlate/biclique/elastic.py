@@ -21,7 +21,7 @@ from etl.correlate.model import SIDES, Side
 
 @dataclass(slots=True)
 class ResourceManager:
-    """Asks the units for their load after every period and changes the routing at the batch boundary."""
+    """Reads the units' load after every period and changes the routing at the batch boundary."""
 
     config: ScalingConfig
     states: dict[tuple[Side, int], ScalingState] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class ResourceManager:
 
 
 def migrate(join: BicliqueJoin, side: Side, subgroup: int) -> int:
-    """Moves whole runs so that the storing units of a subgroup hold everything, about equally; says how many."""
+    """Moves whole runs so that the storing units of a subgroup hold everything, about equally; returns their number."""
     router = join.router
     assert isinstance(router, BicliqueRouter), "only a biclique is elastic"
     group = router.side(side).subgroups[subgroup]

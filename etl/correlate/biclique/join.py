@@ -47,7 +47,7 @@ class BicliqueJoin:
     chains: dict[tuple[int, Side], ChainedIndex] = field(default_factory=dict)
 
     def process(self, left: Tuples, right: Tuples, watermarks: tuple[np.int64, np.int64]) -> BatchResult:
-        """Joins a batch; `watermarks` are those of both streams after it. Late tuples were split off before."""
+        """Joins a batch; `watermarks` are those of both streams after it. The caller has split off late tuples."""
         tuples: dict[Side, Tuples] = {"left": left, "right": right}
         routings = {side: self.router.route(side, tuples[side]) for side in SIDES}
         steps: dict[int, list[UnitStep]] = {}
@@ -70,7 +70,7 @@ class BicliqueJoin:
     def _deliveries(
         self, tuples: dict[Side, Tuples], routings: dict[Side, Routing]
     ) -> Iterator[tuple[int, Side, Tuples, Tuples]]:
-        """(unit, stored side, stores, probes) where there is anything to do."""
+        """(unit, stored side, stores, probes) for units with work."""
         for side in SIDES:
             other = opposite(side)
             stores = by_unit(*routings[side].store.expand())
@@ -88,7 +88,7 @@ class BicliqueJoin:
 
 
 def by_unit(rows: I64, units: I64) -> dict[int, I64]:
-    """Which rows go to which unit."""
+    """The rows of each unit."""
     short = units.astype(np.uint16) if len(units) and units.max() < 1 << 16 else units  # numpy sorts these by radix
     order = np.argsort(short, kind="stable")
     bounds = np.flatnonzero(np.diff(units[order])) + 1

@@ -4,9 +4,8 @@
     per step     route ──► units ──► pairs ──► (as tuples of the next step)
     at the end   rows of the pairs ──► output columns ──► DISTINCT   or   partial view ──► merged view
 
-All steps of a pipeline run inside one micro-batch: a pair takes the place of its later tuple in the global order, so
-the next step needs no order of its own. A joined pair is never late; how far back it may reach is the joined
-watermark.
+All steps of a pipeline run inside one micro-batch: a pair has the position of its later tuple in the global order, so
+the next step needs no order of its own. A joined pair is never late; the joined watermark bounds how old it may be.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from etl.correlate.watermark import Watermark, joined_watermark
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What a batch brings of one stream: rows, their references, their places."""
+    """A batch's tuples of one stream: rows, references, places in the global order."""
 
     batch: pa.RecordBatch
     refs: I64
@@ -74,7 +73,7 @@ class Pipeline:
         return cls(query, rows, joins, {alias: Watermark(lateness_us) for alias in query.sources})
 
     def process(self, arrivals: Mapping[str, Arrivals]) -> PipelineResult:
-        """One micro-batch; a stream may bring nothing."""
+        """Process one micro-batch; a stream may have no tuples."""
         chosen = {alias: self._arrive(alias, arrivals[alias]) for alias in self.query.sources}
         late = {alias: one.late[:, 0] for alias, one in chosen.items()}
         inner = self.query.steps[0].right[0]
@@ -93,7 +92,7 @@ class Pipeline:
         return PipelineResult(self._results(batch), late, unmatchable, len(tuples), tuple(costs))
 
     def _arrive(self, alias: str, arrivals: Arrivals) -> Arrived:
-        """What is on time, and what is late. Moves the watermark on."""
+        """Split tuples into on-time and late ones. Advances the watermark."""
         before = self.watermarks[alias]
         source = self.query.sources[alias]
         times = event_times(arrivals.batch.column(source.event_time.partition(".")[2]))
@@ -119,7 +118,7 @@ class Pipeline:
         return pa.Table.from_batches([rows])
 
     def groups(self) -> pa.Table:
-        """The aggregates as they stand."""
+        """The current aggregates."""
         assert self.query.grouping is not None, "a query without GROUP BY has no groups"
         assert self.view is not None, "no batch has come yet"
         return aggregate.finish(self.query.grouping, self.view)
@@ -127,7 +126,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What a batch brings of one source: rows that were selected and are on time; references of the late ones."""
+    """A batch's tuples of one source: selected rows that are on time; references of late ones."""
 
     rows: pa.RecordBatch  # columns are named alias.column
     tuples: Tuples
@@ -144,7 +143,7 @@ def arrive(query: Query, alias: str, arrivals: Arrivals, watermark: np.int64) ->
     if len(chosen) < rows.num_rows:
         rows = rows.take(pa.array(chosen))
     number = list(query.sources).index(alias)
-    places = arrivals.places[chosen] * len(query.sources) + number  # one tuple may come under two names
+    places = arrivals.places[chosen] * len(query.sources) + number  # one tuple may have two aliases
     tuples = Tuples(arrivals.refs[chosen], event_times(rows.column(source.event_time)), places)
     late = tuples.times < watermark
     if not late.any():
@@ -154,7 +153,7 @@ def arrive(query: Query, alias: str, arrivals: Arrivals, watermark: np.int64) ->
 
 
 def prepared(step: JoinStep, side: Side, batch: pa.RecordBatch, tuples: Tuples) -> Prepared:
-    """Tuples of one side of a step, with what its condition compares."""
+    """Tuples of one side of a step, with the values that its condition compares."""
     return prepare(step.condition, side, batch, tuples.refs, tuples.times, tuples.places)
 
 

@@ -1,13 +1,13 @@
-"""The order-consistent protocol, message by message: what it is for, and that it works (section 3.2.3, figure 4).
+"""The order-consistent protocol, message by message: why it is needed, and that it works (section 3.2.3, figure 4).
 
     dispatcher ──message, after any delay──► unit
-        join message   meets what the unit has stored, then is dropped
+        join message   probes the unit's stored tuples, then is dropped
         store message  is stored
 
-Two tuples that reach two units in different orders are missed by both, or joined by both. With the protocol a unit
-buffers messages and processes them in the order (clock, dispatcher) up to the smallest clock that every dispatcher
-has signalled; channels are first in, first out, so nothing older can follow a signal. Micro-batches are the same
-protocol with one signal, the batch's end.
+If two tuples reach two units in different orders, their pair is missed by both units, or produced twice. With the
+protocol a unit buffers messages and processes them in the order (clock, dispatcher) up to the smallest clock that every
+dispatcher has signalled; channels are FIFO, so nothing older can follow a signal. Micro-batches are the same protocol
+with one signal, the batch's end.
 
 This is a model for tests and documents: a loop over messages, not an engine.
 """
@@ -24,7 +24,7 @@ Pair = tuple[int, int]  # numbers of a left and a right tuple
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A tuple that reaches a dispatcher: which one, its stream, its key, the unit of its own side that stores it."""
+    """A tuple that reaches a dispatcher: dispatcher, stream, key, and the unit of its own side that stores it."""
 
     dispatcher: int
     side: Side
@@ -74,7 +74,7 @@ class Unit:
 
 
 def send(arrivals: Sequence[Arrival], dispatchers: int, units: dict[Side, int], signal_every: int) -> list[Message]:
-    """All messages in the order they are sent; every dispatcher signals its clock now and then, and at the end."""
+    """All messages in the order they are sent; every dispatcher signals its clock periodically, and at the end."""
     clocks = [0] * dispatchers
     messages: list[Message] = []
     for number, arrival in enumerate(arrivals):
@@ -97,7 +97,7 @@ def _signals(dispatcher: int, clock: int, units: dict[Side, int]) -> list[Messag
 
 
 def deliver(messages: Sequence[Message], delays: Sequence[int], *, fifo: bool) -> list[Message]:
-    """Messages in the order they arrive, message i being `delays[i]` under way; fifo: none overtakes on its channel."""
+    """Messages in the order of arrival; message i takes `delays[i]`; fifo: no overtaking within a channel."""
     latest: dict[tuple[int, Side, int], int] = {}
     arrived = []
     for sent, (message, delay) in enumerate(zip(messages, delays, strict=True)):
@@ -119,7 +119,7 @@ def simulate(
     ordered: bool,
     signal_every: int = 4,
 ) -> list[Pair]:
-    """The pairs that all units make. `delays` are cut or repeated to the number of messages."""
+    """The pairs of all units. `delays` are truncated or repeated to the number of messages."""
     messages = send(arrivals, dispatchers, units, signal_every)
     stretched = [delays[i % len(delays)] for i in range(len(messages))] if delays else [0] * len(messages)
     machines = {(side, unit): Unit(side, ordered) for side in units for unit in range(units[side])}

@@ -1,12 +1,12 @@
-"""Where a tuple is stored and where it probes (algorithm 1).
+"""Routing: the units that store a tuple and the units that it probes (algorithm 1).
 
-    slot = hash(key) mod m     slots belong to subgroups for good: a key never changes its subgroup
-    store   one unit of the own side's subgroup, drawn by the tuple's reference: a retry draws the same
-    probe   all units of the opposite side's subgroup that may hold something
+    slot = hash(key) mod m     slots belong to subgroups permanently: a key never changes its subgroup
+    store   one unit of the own side's subgroup, a hash of the tuple's reference: the same in a retry
+    probe   all units of the opposite side's subgroup that may hold tuples
 
-random = one subgroup per side; hash = as many subgroups as units; contrand(d, e) = in between. A unit that is being
-released still gets probes, but nothing to store. The join-matrix stores every tuple at all units of its row or
-column, and probes there.
+random = one subgroup per side; hash = as many subgroups as units; contrand(d, e) = in between. A unit that is draining
+still gets probes, but stores nothing. The join-matrix stores every tuple at all units of its row or column, and probes
+there.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Routing:
 
 
 class Router(Protocol):
-    """Decides for tuples of one side. Pure: the same tuples always go to the same units."""
+    """Routes tuples of one side. Pure: the same tuples always go to the same units."""
 
     @property
     def units(self) -> tuple[int, ...]: ...
@@ -66,7 +66,7 @@ class Router(Protocol):
 @dataclass(frozen=True, slots=True)
 class Subgroup:
     storing: tuple[int, ...]
-    draining: tuple[int, ...] = ()  # released: they are probed until what they hold has expired
+    draining: tuple[int, ...] = ()  # released units, probed until their state has expired
 
     @property
     def probed(self) -> tuple[int, ...]:
@@ -105,7 +105,7 @@ class BicliqueRouter:
 
     @classmethod
     def of(cls, m: int, n: int, d: int = 1, e: int = 1, *, seed: int = 0, equality: bool = True) -> BicliqueRouter:
-        """m + n units with d and e subgroups; contents decide about subgroups, so there must be an equality."""
+        """m + n units with d and e subgroups; several subgroups need an equality, as keys determine the subgroup."""
         if (d > 1 or e > 1) and not equality:
             raise RoutingRefused(f"contrand({d}, {e}) without an equality", "only random routing knows no key")
         units = tuple(range(m + n))
@@ -158,9 +158,9 @@ class MatrixRouter:
 
 
 def draw(refs: I64, sizes: I64 | int, seed: int) -> I64:
-    """A number below `sizes` per tuple: evenly spread whatever the tuples hold, and always the same.
+    """A number below `sizes` per tuple: uniformly distributed, independent of content, and deterministic.
 
-    Rows of a segment step through a Weyl sequence, which fills all units more evenly than chance would.
+    Rows of a segment step through a Weyl sequence, which fills all units more evenly than random numbers would.
     """
     if refs.shape[1] == 1:
         start = hashes(segments_of(refs[:, 0]).astype(np.uint64) ^ np.uint64(seed), _ONE_LANE)

@@ -1,11 +1,11 @@
 """Two-phase scaling (2PS): when a subgroup gets more units or fewer, and how many (section 5, equation 7).
 
     requesting  every unit reports its memory load volume; τ = ΣMLV / (k·C)
-                τ > T_h asks for units, τ < T_l gives some back; the same request three times in a row is confirmed
+                τ > T_h requests units, τ < T_l releases some; the same request three times in a row is confirmed
     scaling     Δ = (τ/Ψ - 1)·k units, so that the load becomes Ψ
 
-At batch boundaries only, so all units change over at once. Under a window nothing migrates: new tuples go to the
-units that are there, and a released unit is probed until what it holds has expired. Without a window whole runs move.
+At batch boundaries only, so all units switch at once. With a window nothing migrates: new tuples go to the current
+units, and a released unit is probed until its state has expired. Without a window whole runs move.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ScalingState:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a confirmed request does to a subgroup."""
+    """The change of a subgroup by a confirmed request."""
 
     side: Side
     subgroup: int
@@ -74,7 +74,7 @@ def decide(config: ScalingConfig, state: ScalingState, tau: float, units: int) -
 def change(
     router: BicliqueRouter, side: Side, number: int, delta: int, mlv: Mapping[int, int], tau: float
 ) -> tuple[BicliqueRouter, Change]:
-    """The router after a confirmed Δ. Units that are being released come back first; the least loaded are released."""
+    """The router after a confirmed Δ. Draining units are reused first; the least loaded are released."""
     group = router.side(side).subgroups[number]
     if delta > 0:
         back = group.draining[:delta]
@@ -89,7 +89,7 @@ def change(
 
 
 def drained(router: BicliqueRouter, stored: Mapping[int, int]) -> BicliqueRouter:
-    """The router without released units that hold nothing any more."""
+    """The router without drained units."""
     sides: tuple[Side, Side] = ("left", "right")
     for side in sides:
         for number, group in enumerate(router.side(side).subgroups):
@@ -101,7 +101,7 @@ def drained(router: BicliqueRouter, stored: Mapping[int, int]) -> BicliqueRouter
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A run that changes its unit: its number among the source's runs."""
+    """A run that moves to another unit, by its number among the source's runs."""
 
     source: int
     run: int

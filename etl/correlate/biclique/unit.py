@@ -3,10 +3,10 @@
     1  probe the old sub-indexes with the batch's probes
     2  join the batch's own stores and probes, where the store precedes the probe in the global order
     3  insert, merge, archive
-    4  expire (the caller says when: the other stream's watermark)
+    4  expire (by the caller: at the other stream's watermark)
 
-A pair is made where the later of the two probes, and there only: at the unit that stores the earlier one. Every unit
-sees a subsequence of one global order, so a pair is made exactly once however tuples travel (definition 2).
+A pair is produced only when the later of the two tuples probes, at the unit that stores the earlier one. Every unit
+sees a subsequence of one global order, so a pair is produced exactly once, whatever the delays (definition 2).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ A pair's *key* is its path, a NUL, one letter for the type, and the value's text
 Documents with a NUL are quarantined, so a key can be taken apart again. Keys are equal if and only if attribute, type
 and value are.
 
-A pair's *code* counts up in the order of first sight and means something only together with this dictionary. Its
+A pair's *code* counts up in the order of first occurrence and is local to this dictionary. Its
 *hash* is a function of the key alone, so tasks and windows that share no dictionary agree on it. Routing goes by
 hashes (two pairs with one hash would merely travel together); joining goes by codes, which are exact.
 """
@@ -32,13 +32,13 @@ _FNV_BASIS, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 class Dictionary:
-    """Grows while documents are encoded; what was handed out never changes."""
+    """Grows while documents are encoded; assigned codes never change."""
 
     def __init__(self) -> None:
         self.attributes: list[str] = []
         self.keys: list[str] = []
         self._attribute_codes: dict[str, int] = {}
-        self._key_codes: dict[str, int] | None = None  # built when somebody asks for codes by key
+        self._key_codes: dict[str, int] | None = None  # built lazily, for codes by key
         self._pair_attributes: list[int] = []
         self._attribute_array = np.empty(0, np.int32)
         self._hashes = np.empty(0, np.uint64)
@@ -47,14 +47,14 @@ class Dictionary:
         return len(self.keys)
 
     def attribute(self, path: str) -> int:
-        """The code of an attribute, new if need be."""
+        """The code of an attribute, added if new."""
         code = self._attribute_codes.setdefault(path, len(self.attributes))
         if code == len(self.attributes):
             self.attributes.append(path)
         return code
 
     def known_attribute(self, path: str) -> int:
-        """The code of an attribute, -1 if no document has had it."""
+        """The code of an attribute, -1 if unknown."""
         return self._attribute_codes.get(path, -1)
 
     def add(self, attribute: int, key: str) -> int:
@@ -67,7 +67,7 @@ class Dictionary:
         return code
 
     def code(self, key: str) -> int:
-        """The code of a pair by its key, new if need be."""
+        """The code of a pair by its key, added if new."""
         if self._key_codes is None:
             self._key_codes = {known: code for code, known in enumerate(self.keys)}
         found = self._key_codes.get(key)

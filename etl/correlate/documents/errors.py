@@ -1,4 +1,4 @@
-"""What a user may do wrong with documents, and what a joiner refuses to do."""
+"""Errors of streams of documents and of joiners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class InvalidOption(TerminalError):
 
 
 class JoinerBudgetExceeded(TerminalError):
-    """A window's documents do not fit into the memory of a joiner, however many joiners there are."""
+    """A window's documents do not fit into the memory of a joiner, for any number of joiners."""
 
     def __init__(self, needed_bytes: int, budget_bytes: int, documents: int) -> None:
         super().__init__(needed_bytes, budget_bytes, documents)
@@ -31,7 +31,7 @@ class JoinerBudgetExceeded(TerminalError):
 
 
 class UnlikeDictionaries(TerminalError):
-    """Documents of two dictionaries were put together; their codes mean different things."""
+    """Documents of two dictionaries were concatenated, whose codes are not comparable."""
 
     def __str__(self) -> str:
         return "documents of different dictionaries cannot be put together; encode them with one dictionary"

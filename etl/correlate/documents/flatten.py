@@ -9,8 +9,7 @@ The rule: a member `b` of an object at `a` is at `a.b`; item i of an array at `a
 `"1"` and `true` are three values; `1`, `1.0` and `1e0` are one number. An empty object or array is a value of its own.
 Null is by default no value: it neither joins nor conflicts.
 
-Work per value is one look-up: places of values seen before are kept as a tree of dictionaries, codes by value in its
-leaves.
+A value costs one lookup: known paths form a tree of dictionaries, with codes by value in the leaves.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _LARGE = float(-LEAST_INTEGER)
 
 @dataclass(frozen=True, slots=True)
 class FlattenOptions:
-    """How documents become pairs, and how large one may be."""
+    """Rules for flattening documents, and limits of their size."""
 
     arrays: Literal["index", "whole"] = "index"
     nulls: Literal["absent", "value"] = "absent"
@@ -74,7 +73,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What became of some lines: each is a document or rejected."""
+    """The result for some lines: each is a document or rejected."""
 
     documents: Documents
     rejected: tuple[Rejected, ...]
@@ -86,7 +85,7 @@ class _Place:
 
     path: str
     ignored: bool
-    # Numbers and text by themselves, all else apart by its typed text, for `True == 1` in Python.
+    # Numbers and text are their own keys, everything else by its typed text, since `True == 1` in Python.
     codes: dict[object, int] = field(default_factory=dict)
     typed: dict[str, int] = field(default_factory=dict)
     members: dict[str, _Place] = field(default_factory=dict)
@@ -105,7 +104,7 @@ class DocumentEncoder:
         self._doubtful = False
 
     def encode(self, lines: Sequence[bytes], ids: I64) -> Encoded:
-        """Documents of the lines, in their order, and the lines that are none."""
+        """Encode lines in order, separating those that are no documents."""
         self._out, lengths, accepted = [], [], []
         rejected: list[Rejected] = []
         for position, line in enumerate(lines):
@@ -137,7 +136,7 @@ class DocumentEncoder:
             try:
                 self._object(parsed, self._root, 1)
             except Refused:
-                self._doubtful = True  # the strict way may know a better reason, and its reason counts
+                self._doubtful = True  # `parse_strictly` decides, and gives the reason
             if not self._doubtful and separators(line) == self._keys:
                 if len(self._out) - start > self.options.max_pairs:
                     raise Refused("too_many_pairs")
@@ -204,7 +203,7 @@ class DocumentEncoder:
             self._typed(_EMPTY_ARRAY if value.__class__ is list else _EMPTY_OBJECT, place)
 
     def _count(self, value: Json, depth: int) -> None:
-        """Depth, keys and large floats inside an array that stays whole."""
+        """Count depth, keys and large floats inside an array that is not flattened."""
         if depth > self.options.max_depth and isinstance(value, dict | list):
             raise Refused("too_deep")
         if isinstance(value, dict):
@@ -247,7 +246,7 @@ def _number_text(value: int | float) -> str:
 
 
 def _canonical(value: Json) -> Json:
-    """Equal JSON values to one text: members in order, whole numbers as integers."""
+    """Normalize JSON values so that equal ones have the same text: members sorted, integral numbers as integers."""
     if isinstance(value, dict):
         return {name: _canonical(value[name]) for name in sorted(value)}
     if isinstance(value, list):

@@ -24,7 +24,7 @@ _SCHEMA = pa.schema([("id", pa.int64()), ("pairs", pa.list_(pa.string()))])
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Some documents in the order of the stream. `ids` rise; they are what joins are told in."""
+    """Documents in the order of the stream. Join results refer to `ids`, which are ascending."""
 
     ids: I64
     offsets: I64
@@ -56,7 +56,7 @@ class Documents:
         return Documents(self.ids[positions], offsets, self.pairs[source], self.dictionary)
 
     def without(self, attributes: I32) -> Documents:
-        """The same documents, these attributes left out."""
+        """The same documents without these attributes."""
         keep = ~np.isin(self.attributes, attributes)
         lengths = np.bincount(self.owners[keep], minlength=len(self))
         return Documents(self.ids, _offsets(lengths), self.pairs[keep], self.dictionary)
@@ -67,7 +67,7 @@ class Documents:
         return [self.dictionary.keys[code] for code in codes.tolist()]
 
     def to_arrow(self) -> pa.RecordBatch:
-        """Documents as they travel between tasks: pairs by their keys."""
+        """Documents for sending between tasks: pairs by their keys."""
         used, codes = np.unique(self.pairs, return_inverse=True)
         keys = pa.array([self.dictionary.keys[code] for code in used.tolist()], pa.string())
         lists = pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), keys.take(pa.array(codes)))
@@ -75,7 +75,7 @@ class Documents:
 
     @staticmethod
     def from_arrow(batch: pa.RecordBatch, dictionary: Dictionary) -> Documents:
-        """What `to_arrow` made, in the codes of `dictionary`."""
+        """The inverse of `to_arrow`, in the codes of `dictionary`."""
         lists = batch.column("pairs")
         encoded = lists.flatten().dictionary_encode()
         codes = dictionary.codes(encoded.dictionary.to_pylist())
@@ -85,7 +85,7 @@ class Documents:
 
 
 def concat(parts: Sequence[Documents]) -> Documents:
-    """Documents one after the other."""
+    """Concatenate documents."""
     first = parts[0]
     if any(part.dictionary is not first.dictionary for part in parts):
         raise UnlikeDictionaries
@@ -104,7 +104,7 @@ def documents_of(rows: Sequence[Mapping[str, str]], dictionary: Dictionary | Non
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Documents that join, by id: `left` came before `right`, and no pair is there twice."""
+    """Pairs of joining documents, by id: `left` came before `right`; no duplicates."""
 
     left: I64
     right: I64
@@ -132,7 +132,7 @@ class Pairs:
 def merged(documents: Documents, pairs: Pairs) -> pa.StringArray:
     """The natural join of every pair, as one flat JSON object each: every path with its value.
 
-    The ids of `documents` rise, and those of the pairs are among them.
+    The ids of `documents` are ascending, and include those of the pairs.
     """
     keys, spans, codes = documents.dictionary.keys, documents.offsets.tolist(), documents.pairs.tolist()
     members = {

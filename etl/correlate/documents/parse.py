@@ -1,13 +1,13 @@
-"""One line of a stream to one JSON object, or the reason why it is none.
+"""Parse one line of a stream to one JSON object, or to the reason for refusing it.
 
-    bytes ─ orjson ─► object ─ nothing doubtful? ─► accepted                       the fast way, nearly always
+    bytes ─ orjson ─► object ─ nothing doubtful? ─► accepted                       the fast path, nearly always
                  └─ error, or doubtful ─► `parse_strictly` (the standard library, with hooks) ─► accepted | reason
 
-`parse_strictly` is the definition; the fast way only takes what it can prove to be the same. orjson keeps the last of
-two equal keys and turns integers beyond 64 bits into floats. So a line is doubtful when - more colons could separate
-a key from its value than there are keys in the result (then a key may be there twice), - a float is as large as an
-integer beyond 64 bits would be, - it holds an escape that may be a NUL. Counting keys and looking at floats is left
-to who walks the object anyway (`flatten.py`), through `separators`.
+`parse_strictly` is the definition; the fast path accepts only lines for which the result is provably the same. orjson
+keeps the last of two equal keys and turns integers beyond 64 bits into floats. So a line is doubtful when - more colons
+could separate a key from its value than there are keys in the result (a key may be duplicate), - a float is as large as
+an integer beyond 64 bits would be, - it has an escape that may be a NUL. Counting keys and checking floats is left to
+the code that walks the object anyway (`flatten.py`), through `separators`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Refused(Exception):
 
 
 def separators(line: bytes) -> int:
-    """How many colons of the text can stand between a key and its value: never fewer than there are such."""
+    """The number of colons that may separate a key from its value: an upper bound of the number of keys."""
     count = line.count(b'":')
-    # A separator that is not right behind its key's quote is behind white space.
+    # A separator follows its key's quote, directly or after white space.
     return count + line.count(b" :") + line.count(b"\t:") + line.count(b"\n:") + line.count(b"\r:")
 
 
 def parse_strictly(line: bytes) -> dict[str, Json]:
-    """The object in a line, by the standard library; `Refused` says what is wrong with it."""
+    """Parse a line by the standard library; raises `Refused` with the reason."""
     if b"\0" in line:
         raise Refused("nul_character")
     try:

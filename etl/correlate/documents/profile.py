@@ -1,4 +1,4 @@
-"""What the documents of a window are like: attributes in the tree's order, constants, and pairs that many share."""
+"""A profile of a window's documents: attributes in the tree's order, constants, and common pairs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CommonPair:
 
 
 def attributes(documents: Documents) -> list[Attribute]:
-    """All attributes, in the order in which the tree takes them."""
+    """All attributes, in the order of the tree."""
     order = attribute_order(documents)
     counts = np.bincount(documents.attributes, minlength=1)[order]
     used = np.flatnonzero(np.bincount(documents.pairs, minlength=1))
@@ -43,7 +43,7 @@ def attributes(documents: Documents) -> list[Attribute]:
 
 
 def common_pairs(documents: Documents, at_most: int) -> list[CommonPair]:
-    """The pairs that most documents hold: what results grow by."""
+    """The most frequent pairs, which dominate the number of results."""
     counts = np.bincount(documents.pairs, minlength=1)
     order = np.lexsort((np.arange(len(counts)), -counts))[:at_most]
     keys = documents.dictionary.keys

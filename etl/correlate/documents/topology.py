@@ -1,10 +1,10 @@
-"""Creators, merger, assigners and joiners in one process: the paper's figure 2 without a network.
+"""Creators, merger, assigners and joiners in one process: the paper's figure 2, without a network.
 
     insert(batch) ─► assigners, in turn ─► joiners ─► pairs                 any number of times per window
-    end_window()  ─► what the window was like; old partitions and all documents go; maybe repartition in the next
+    end_window()  ─► report; drops old partitions and all documents; may request a repartition in the next window
 
-Partitions are made of the first documents that come. When a window ends worse than its partitions promised, the next
-window's documents are the sample for new ones, which hold from the window after that (ADR 38).
+The first partitions are computed from the first documents. When a window was worse than its partitions' baseline, the
+next window's documents are the sample for new ones, which are in force from the window after that (ADR 38).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_PARTITIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class TopologyOptions:
-    """How a stream of documents is spread over joiners."""
+    """Options for distributing a stream of documents over joiners."""
 
     partitions: int = 8
     creators: int = 2
@@ -63,20 +63,20 @@ class TopologyOptions:
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
-    """What a window was like."""
+    """Figures of a window."""
 
     quality: Quality
-    promised: Quality  # of the sample that the partitions were made of
+    promised: Quality  # of the sample that the partitions were computed from
     broadcast: int  # documents that went to every joiner
-    updates: int  # pairs that the partitions took in
-    repartition: bool  # new partitions are to be made of the next window's documents
-    found: int  # joinable pairs, made or cut
+    updates: int  # pairs added to the partitions
+    repartition: bool  # new partitions will be computed from the next window's documents
+    found: int  # joinable pairs, including those beyond the limit
     kept: int
 
 
 @dataclass(slots=True)
 class Topology:
-    """The state between batches. Ids of documents rise from batch to batch."""
+    """The state between batches. Ids of documents are ascending from batch to batch."""
 
     options: TopologyOptions
     in_force: list[Partitions] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Topology:
         return made
 
     def assign(self, batch: Documents) -> Assignment:
-        """Where each document goes: every assigner has its share, and later ones know the updates of earlier ones."""
+        """Assign documents: every assigner has its share, and later ones see the updates of earlier ones."""
         count = max(partitions.count for partitions in self.in_force)
         masks, broadcast = np.zeros((len(batch), words(count)), np.uint64), 0
         for number in range(self.options.assigners):
@@ -118,7 +118,7 @@ class Topology:
         return Assignment(masks, count, broadcast, np.empty(0, np.uint64))
 
     def repartition(self, sample: Documents) -> Partitions:
-        """Make new partitions. Inside a window those before them stay in force beside them until it ends."""
+        """Compute new partitions. Inside a window the previous ones stay in force beside them until it ends."""
         partitions = self._fitting(sample)
         self.in_force.append(partitions)
         self.promised = assign(sample, [partitions]).quality
@@ -126,7 +126,7 @@ class Topology:
         return partitions
 
     def end_window(self) -> WindowReport:
-        """Close the window: report it, forget its documents, and settle which partitions the next one has."""
+        """Close the window: report it, drop its documents, and determine the partitions of the next one."""
         assert self.promised is not None, "a window ends after it has begun"
         quality = _together([one.quality for one in self.window])
         wanted = self.sample is None and quality.worse_than(self.promised, self.options.theta)
@@ -153,7 +153,7 @@ class Topology:
         return self.sightings[assigner]
 
     def _fitting(self, sample: Documents) -> Partitions:
-        """Partitions whose busiest joiner stays within its budget: more of them, as long as that helps."""
+        """Partitions whose busiest joiner stays within its budget, by increasing their number as long as that helps."""
         count, last = self.options.partitions, None
         while True:
             partitions = create(sample, self.options, count)

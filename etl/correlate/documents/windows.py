@@ -5,7 +5,7 @@
                                    └──window──┘
 
 Two documents are in a common window if and only if their slots are less than size/slide apart. A pair is reported
-once, not once for each window that holds it. State is one join per slot, so a slot leaves as a whole (ADR 39).
+once, not once for each window that contains it. State is one join per slot, so a slot expires as a whole (ADR 39).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """The pairs of a batch, and which of its documents came after their windows had gone."""
+    """The pairs of a batch, and which of its documents came after their windows had expired."""
 
     made: Made
     late: npt.NDArray[np.bool_]
@@ -59,14 +59,14 @@ class Inserted:
 
 @dataclass(slots=True)
 class WindowJoin:
-    """Joins a stream within windows, one FPTreeJoin per slot. Order does not matter until a slot is gone."""
+    """Joins a stream within windows, one FPTreeJoin per slot. Order does not matter until a slot expires."""
 
     window: Window
     joins: dict[int, FPTreeJoin] = field(default_factory=dict)
-    first_slot: int | None = None  # slots before it are gone
+    first_slot: int | None = None  # earlier slots have expired
 
     def insert(self, documents: Documents, places: I64, at_most: int = UNBOUNDED) -> Inserted:
-        """Join documents, at their places in time or in the stream, with all that share a window with them."""
+        """Join documents, at their event times or numbers in the stream, with all others in a common window."""
         slots = self.window.slot(places)
         late = slots < self.first_slot if self.first_slot is not None else np.zeros(len(slots), np.bool_)
         made: list[Made] = []
@@ -80,7 +80,7 @@ class WindowJoin:
         return Inserted(total(made), late)
 
     def expire(self, place: int) -> int:
-        """Forget slots that share no window with anything at or after `place`; how many went."""
+        """Expire slots that share no window with anything at or after `place`; returns how many."""
         first = place // self.window.slide - self.window.slots + 1
         self.first_slot = first if self.first_slot is None else max(first, self.first_slot)
         gone = [slot for slot in self.joins if slot < self.first_slot]

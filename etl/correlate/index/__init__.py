@@ -1,6 +1,6 @@
 """The in-memory index of one stream at one unit: insert, probe, expire, bytes.
 
-chain      sub-indexes by period of event time, that expire whole
-runs       stored tuples that never change, laid out for probing
+chain      sub-indexes by period of event time, which expire whole
+runs       immutable stored tuples in a layout for probing
 kernels    the inner loops of a probe
 """

@@ -3,12 +3,12 @@
     chain:  [period 40: run][period 41: run][period 42: run][period 43: run run run]
               expires next                     late tuples    the newest period
 
-A sub-index holds the tuples of one archive period P of *event* time (a tenth of the window unless said otherwise), so a
-tuple that comes out of order goes where it belongs and whole sub-indexes expire exactly when theorem 1 allows (ADR 31).
-What a batch brings is a new run; runs of one sub-index are merged when they are of like size, and into one when a newer
-period begins. Without a window there is one sub-index for ever, with runs of up to four million tuples.
+A sub-index holds the tuples of one archive period P of *event* time (by default a tenth of the window), so an
+out-of-order tuple goes to its own period and whole sub-indexes expire exactly when theorem 1 allows (ADR 31). A batch
+adds a new run; runs of one sub-index are merged when they are of similar size, and into one when a newer period begins.
+Without a window there is a single, permanent sub-index, with runs of up to four million tuples.
 
-Invariants: a stored tuple is in exactly one run; a run never changes; what `expire` removes can meet no later probe.
+Invariants: a stored tuple is in exactly one run; a run is immutable; no later probe joins what `expire` removes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from etl.correlate.index.runs import Layout, Probes, Run
 from etl.correlate.model import I64, Side, Tuples, Window
 
 PERIODS = 10  # sub-indexes per window
-FANOUT = 4  # runs of like size that are merged into one
+FANOUT = 4  # runs of similar size that are merged into one
 MAX_RUN = 1 << 22
-BLOCK = 1 << 20  # candidates that are looked at together
+BLOCK = 1 << 20  # candidates processed together
 
 
 @dataclass(frozen=True, slots=True)
 class ChainConfig:
-    """How a chain is laid out; the same for every unit of a side."""
+    """The layout of a chain; the same for every unit of a side."""
 
     stored: Side
     window: Window
@@ -45,13 +45,13 @@ class ChainConfig:
 
     @property
     def _symmetric(self) -> bool:
-        """A sliding window reaches its length to either side: the paper's window is half of it."""
+        """Whether the window reaches equally far to both sides; the paper's window is half of its length."""
         return self.window.lower_us is not None and self.window.lower_us == -(self.window.upper_us or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Candidates of one run: what was met, and by which probes (positions as `Probes` sorts them)."""
+    """Candidates of one run: stored rows, and the probes they match (positions in the order of `Probes`)."""
 
     refs: I64
     times: I64
@@ -61,11 +61,11 @@ class Found:
 
 @dataclass(slots=True)
 class Effort:
-    """What probing took."""
+    """Counters of probing."""
 
-    probes: int = 0  # (probe, run) pairs that were looked up
-    unchecked: int = 0  # of these, where the run lay wholly inside the window
-    skipped: int = 0  # (probe, run) pairs that time ruled out
+    probes: int = 0  # (probe, run) pairs looked up
+    unchecked: int = 0  # of these, with the run entirely inside the window
+    skipped: int = 0  # (probe, run) pairs excluded by time
     candidates: int = 0
 
 
@@ -93,12 +93,12 @@ class ChainedIndex:
         return Probes.of(self.config.layout, tuples, first, until)
 
     def probe(self, probes: Probes, effort: Effort, block: int = BLOCK) -> Iterator[Found]:
-        """What is stored and meets the probes, in blocks."""
+        """Stored tuples that match the probes, in blocks."""
         for run in self.runs():
             yield from _candidates(run, probes, effort, block)
 
     def insert(self, tuples: Tuples, probes: Probes | None, effort: Effort, block: int = BLOCK) -> Iterator[Found]:
-        """Stores tuples of a batch; yields which of the batch's own probes come after a tuple they meet."""
+        """Stores tuples of a batch; yields matches with the batch's own later probes."""
         newest = max(self.periods, default=None)
         for period, part in self._by_period(tuples):
             run, order = Run.build(self.config.layout, part)
@@ -108,7 +108,7 @@ class ChainedIndex:
         self._archive(newest)
 
     def expire(self, watermark: np.int64) -> int:
-        """Drops whole sub-indexes that no probe from the watermark on can meet; says how many tuples."""
+        """Drops whole sub-indexes that no probe from the watermark on can match; returns the number of tuples."""
         before = self.config.window.expired_before(self.config.stored, watermark)
         gone = [period for period, runs in self.periods.items() if max(run.latest for run in runs) < before]
         return sum(len(run) for period in gone for run in self.periods.pop(period))
@@ -126,7 +126,7 @@ class ChainedIndex:
         self.periods.setdefault(period, []).append(run)
 
     def release(self, period: int, run: Run) -> None:
-        """Gives a run away."""
+        """Removes a run that moves to another unit."""
         left = [own for own in self.periods[period] if own is not run]
         if left:
             self.periods[period] = left
@@ -151,7 +151,7 @@ class ChainedIndex:
             yield int(numbers[rows[0]]), tuples.take(rows)
 
     def _append(self, period: int, run: Run) -> None:
-        """Adds a run; the last ones become one when there are `FANOUT` of like size: few runs, few merges."""
+        """Adds a run; the last `FANOUT` ones of similar size are merged: few runs, few merges."""
         runs = self.periods.setdefault(period, [])
         runs.append(run)
         while len(runs) >= FANOUT and len(runs[-FANOUT]) < 2 * len(runs[-1]):
@@ -160,7 +160,7 @@ class ChainedIndex:
             runs[-FANOUT:] = [Run.merged(runs[-FANOUT:])]
 
     def _archive(self, newest: int | None) -> None:
-        """The period that was the newest becomes one run when a newer one has begun."""
+        """Merges the runs of the previously newest period when a newer one has begun."""
         if newest is not None and max(self.periods) > newest and len(self.periods.get(newest, [])) > 1:
             self.periods[newest] = [Run.merged(self.periods[newest])]
 

@@ -1,15 +1,14 @@
 """The inner loops of a probe: one run of stored tuples against a batch of probes.
 
-A row of the run meets a probe when
+A row of the run matches a probe when
     its key is the probe's                         hash runs only
-    low <= value <= high                           where there is a band
-    first <= time <= until                         not asked where the whole run lies between (theorem 1's other half)
+    low <= value <= high                           if there is a band
+    first <= time <= until                         not checked if the whole run lies between (theorem 1's other half)
     it was stored before the probe came            only among tuples of one batch
-Runs that lie outside a probe's time range are skipped before anything of them is read. An empty array switches its
-check off.
+Runs outside a probe's time range are skipped without being read. An empty array disables its check.
 
-Results grow in place; when there are `limit` of them the loop stops and says where to go on, so that conditions which
-need a closer look at every candidate do so in blocks of bounded size.
+Results grow in place; at `limit` results the loop stops and returns the position to continue from, so that residual
+conditions are evaluated on blocks of bounded size.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 _CHUNK = 2048  # probes whose intermediate results stay in the first-level cache
-Found = tuple[int, int, I64, I64, int, int]  # count, next probe, rows, probes, probes that looked, that needed no check
+Found = tuple[int, int, I64, I64, int, int]  # count, next probe, rows, probes, looked up, not time-checked
 
 
 @allocating_kernel
@@ -39,7 +38,7 @@ def _larger(array: I64) -> I64:
 
 @kernel
 def _hopeful(tags: U8, eighths: np.uint64, hashed: U64, begin: int, end: int, out: I64) -> int:
-    """Probes from begin to end whose bucket may hold their key, without a branch: most of them are turned away."""
+    """Branch-free filter of the probes from begin to end by their buckets' tags: most of them are rejected."""
     count = 0
     for p in range(begin, end):
         eighth = bucket_of(hashed[p], eighths)
@@ -50,7 +49,7 @@ def _hopeful(tags: U8, eighths: np.uint64, hashed: U64, begin: int, end: int, ou
 
 @kernel
 def _buckets(offsets: I32, hashed: U64, probes: I64, count: int, begins: I32, ends: I32) -> None:
-    """Where the buckets of probes begin and end: loads that do not wait for each other."""
+    """Bounds of the probes' buckets, in independent loads."""
     buckets = uint64(len(offsets) - 1)
     for i in range(count):
         bucket = bucket_of(hashed[probes[i]], buckets)
@@ -59,7 +58,7 @@ def _buckets(offsets: I32, hashed: U64, probes: I64, count: int, begins: I32, en
 
 @kernel
 def _first_keys(lo: U64, begins: I32, count: int, out: U64) -> None:
-    """The first key of every bucket, read before any of them is looked at: cache misses overlap."""
+    """Prefetch the first key of every bucket, so that cache misses overlap."""
     last = len(lo) - 1
     for i in range(count):
         out[i] = lo[min(begins[i], last)]
@@ -71,7 +70,7 @@ def probe_hash(
     hashed: U64, probe_lo: U64, probe_hi: U64, first: I64, until: I64, low: I64, high: I64, probe_place: I64,
     start: int, limit: int,
 ) -> Found:  # fmt: skip
-    """`hashed` are the probes' hashes, neighbours being alike. Probes are taken a chunk at a time, in four passes."""
+    """`hashed` are the probes' hashes, sorted for locality. Probes are processed a chunk at a time, in four passes."""
     two, band, ordered = len(hi) > 0, len(low) > 0, len(place) > 0
     eighths = uint64(8 * (len(offsets) - 1))
     rows, probes = np.empty(1024, np.int64), np.empty(1024, np.int64)

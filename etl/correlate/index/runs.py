@@ -1,11 +1,11 @@
-"""A run: stored tuples that never change, laid out for probing.
+"""A run: immutable stored tuples in a layout for probing.
 
     hash    rows bucket by bucket, with the directory of buckets         equalities
     sorted  rows in order of `value`                                     bands
-    block   rows in order of event time; what meets is for the residual  any other condition
+    block   rows in order of event time; the residual decides            any other condition
 
-A run is arrays and nothing else: it is written to a file as it is, mapped from one without any work, shared by
-readers, moved to another unit as a whole. Merging makes a new run.
+A run consists of arrays only: it is written to a file unchanged, memory-mapped without conversion, shared by readers,
+and moved to another unit as a whole. Merging creates a new run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_OFFSETS, _NO_TAGS, _NO_LANES, _NOTHING = (
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """A batch of probes in the order in which runs are walked from front to back, with what every run asks of them."""
+    """A batch of probes, sorted for sequential access to runs, with the values that runs compare."""
 
     tuples: Tuples
     first: I64  # range of stored times
@@ -73,7 +73,7 @@ class Run:
 
     @classmethod
     def merged(cls, runs: list[Run]) -> Run:
-        """One run in the place of several."""
+        """Merge several runs into one."""
         columns = (np.concatenate([getattr(run, name) for run in runs]) for name in _COLUMNS)
         return cls._laid_out(runs[0].layout, *columns)[0]
 
@@ -100,12 +100,12 @@ class Run:
         return sum(int(array.nbytes) for array in self._arrays().values())
 
     def tuples(self) -> Tuples:
-        """What is stored, without places: all of it precedes what comes."""
+        """The stored tuples, without places: all of them precede later tuples."""
         nowhere = np.full(len(self), FIRST)
         return Tuples(self.refs, self.times, nowhere, self.lo, self.hi, self.value)
 
     def probe(self, probes: Probes, place: I64 = _NOTHING, start: int = 0, limit: int = 2**62) -> Found:
-        """Rows and probes that meet, from probe `start` on. `place`: of rows of the same batch."""
+        """Matching rows and probes, from probe `start` on. `place`: of rows of the same batch."""
         p = probes.tuples
         bounds = np.int64(self.earliest), np.int64(self.latest)
         if self.layout == "hash":
@@ -132,7 +132,7 @@ class Run:
 
     @classmethod
     def from_batches(cls, name: str, rows: pa.RecordBatch, directory: pa.RecordBatch) -> Run:
-        """A run from what `to_batches` gave; refuses what cannot be one."""
+        """The inverse of `to_batches`; raises if the arrays are inconsistent."""
         metadata = {key.decode(): value.decode() for key, value in (rows.schema.metadata or {}).items()}
         columns = {field: np.asarray(rows.column(field)) for field in rows.schema.names}
         references = sorted((field for field in columns if field.startswith("ref")), key=lambda field: int(field[3:]))
@@ -156,7 +156,7 @@ class Run:
 
 
 def _taken(column: npt.NDArray[_Any], order: I64) -> npt.NDArray[_Any]:
-    """Values in the order asked for; a column that the layout does not have stays away."""
+    """Reorder a column; a column that the layout lacks stays empty."""
     return column.take(order) if len(column) else column
 
 

@@ -1,7 +1,7 @@
-"""Join values as 64-bit codes: whole numbers, dates and times are their own code, anything else is hashed.
+"""Join values as 64-bit codes: integers, dates and times are their own code, anything else is hashed.
 
 Equal values have equal codes. Where codes are hashes (`exact` is false), equal codes are only candidates and the values
-themselves are compared. A null has no code: it equals nothing, and rows with one are dropped before they are joined.
+themselves are compared. A NULL has no code: it equals nothing, and rows with one are dropped before the join.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a user can declare wrong about a multi-way join. Each error is one sentence that names the place."""
+"""Errors in the declaration of a multi-way join. Messages name the place."""
 
 from __future__ import annotations
 

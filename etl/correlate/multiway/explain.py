@@ -1,4 +1,4 @@
-"""A plan as text: the tree of operators, and the bytes expected and measured on every edge that crosses sites.
+"""A plan as text: the tree of operators, with expected and measured bytes on every edge between sites.
 
 PMJoin on offers.key, 100 partitions by rate
 ├─ 37 partitions
@@ -35,7 +35,7 @@ def explain(
 ) -> str:
     """The plan as a tree. `measured` are bytes per second by shipment, `attributes` the names of the attributes.
 
-    `heads` are bytes per second that the files of a shipment take besides their tuples; they count as expected.
+    `heads` is the files' overhead in bytes per second, by shipment; it counts as expected.
     `destination` is the site that results are gathered at.
     """
     lines = list(_tree(plan, model, list(attributes), destination))
@@ -48,7 +48,7 @@ def explain(
 
 
 def expected_bytes(plan: Node, model: RateModel, destination: str | None = None) -> dict[Shipment, float]:
-    """What every shipment is expected to carry per second, over all partitions."""
+    """The expected bytes per second of every shipment, over all partitions."""
     found: dict[Shipment, float] = {}
 
     def add(one: Shipment, amount: float) -> None:
@@ -113,7 +113,7 @@ def _edges(model: RateModel, expected: dict[Shipment, float], measured: Measured
 
 
 def alternatives(model: RateModel, destination: str | None = None) -> dict[str, Node]:
-    """The plans that a plan is compared with: all of them ship the same tuples of every value the same way."""
+    """The unpartitioned plans that a plan is compared with."""
     found: dict[str, Node] = {
         "centralised": centralised(model, None, destination),
         "simple": simple(model),

@@ -1,15 +1,15 @@
-"""How many of a shipment's files hold anything, and what their heads weigh (ADR 91).
+"""The probability that a shipment's files are not empty, for the overhead of their headers (ADR 91).
 
-A shipment is a file per batch. Tuples of one stream come one by one: a batch of T seconds has none with probability
-e^(−λT). Joined tuples come in clusters, for one rare tuple meets all that the other windows hold. For one value the
-windows of the streams are independent queues, which hold W_i tuples on average, and the join yields something while
-none is empty. With h_i = 1 − e^(−W_i) that is so
+A shipment is a file per batch. Tuples of one stream arrive one by one: a batch of T seconds has none with probability
+e^(−λT). Joined tuples arrive in clusters, as one rare tuple joins all tuples in the other windows. For one value the
+windows of the streams are independent queues, which hold W_i tuples on average, and the join has results while none is
+empty. With h_i = 1 − e^(−W_i) that is so
 
     p = Π h_i                                of the time, and such a period begins
     b = Σ λ_i e^(−W_i) Π_{j≠i} h_j           times per second
 
-so a batch has nothing of the value with probability (1 − p) e^(−b T / (1 − p)), and a file is empty if that holds for
-all the values that its shipment carries. With several join attributes, tuples are taken as coming one by one.
+so a batch has no result with the value with probability (1 − p) e^(−b T / (1 − p)), and a file is empty if that holds
+for all values of its shipment. With several join attributes, tuples are assumed to arrive one by one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST = 1 - 1e-12
 
 
 def filled(plan: Node, model: RateModel, batch_s: float, destination: str | None = None) -> dict[Shipment, float]:
-    """By shipment, the probability that a batch's file holds anything."""
+    """The probability that a batch's file is not empty, by shipment."""
     empty: dict[Shipment, float] = {}  # logarithms of probabilities
 
     def add(one: Shipment, chance: float) -> None:
@@ -60,7 +60,7 @@ def _log_empty(
     attribute: int | None = None,
     values: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None,
 ) -> float:
-    """The logarithm of the probability that a batch has nothing; `values` are those that count (the rest is last)."""
+    """The logarithm of the probability that a batch has no result, over `values` only (the last one is the rest)."""
     selectivity = model.selectivity
     single = streams & (streams - 1) == 0
     if single or not isinstance(selectivity, HistogramSelectivity) or len(selectivity.histograms) != 1:
@@ -71,7 +71,7 @@ def _log_empty(
 
 
 def _log_empty_by_value(model: RateModel, histogram: Histogram, streams: int, batch_s: float) -> F64:
-    """For every value, and last for all others together."""
+    """The same by value; the last entry is for all other values together."""
     members = list(bits(streams))
     distinct = histogram.rest_distinct[members].min()
     share = np.column_stack([histogram.share[members], histogram.rest[members] / histogram.rest_distinct[members]])

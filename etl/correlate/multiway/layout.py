@@ -1,10 +1,10 @@
-"""What a tuple carries on its way: no more than the joins ahead of it and the result need.
+"""The columns of a shipped tuple: only those that later joins and the result need.
 
     start        when the newest member arrived (microseconds)
-    end          until when all members are in their windows; a single stream with a time window does not carry it
-    seq.S        the place of a member of S in S, if S has a tuple window (whose end is known only later)
-    key.A        the value of attribute A, as long as some other stream has still to be joined on it
-    S.column     what the result shows
+    end          until when all members are in their windows; omitted for a single stream with a time window
+    seq.S        the number of the member of S in S, if S has a tuple window (whose end is known only later)
+    key.A        the value of attribute A, while some other stream is still to be joined on it
+    S.column     the columns of the result
 
 The columns depend only on the set of streams that are joined, and so does the size of a tuple.
 """
@@ -44,12 +44,12 @@ def carries_end(streams: int) -> bool:
 
 
 def key_types(query: JoinQuery, streams: int) -> dict[int, pa.DataType]:
-    """The open attributes and the type their values are carried in."""
+    """The open attributes and the types of their columns."""
     return {n: key_type(query, n) for n in query.open_attributes(streams)}
 
 
 def key_type(query: JoinQuery, attribute: int) -> pa.DataType:
-    """Whole numbers of several sizes travel as int64, text as string; other types are the same in all streams."""
+    """Integers of several sizes become int64, text becomes string; other types are the same in all streams."""
     columns = query.attributes[attribute].columns
     kinds = {query.streams[i].schema.field(column).type for i, column in columns.items()}
     if len(kinds) == 1:
@@ -71,7 +71,7 @@ def schema(query: JoinQuery, streams: int) -> pa.Schema:
 
 
 def size_bytes(query: JoinQuery, statistics: Sequence[StreamStatistics], streams: int) -> float:
-    """The average size of a joined tuple in an Arrow file, without the file's head."""
+    """The average size of a joined tuple in an Arrow file, without the file's header."""
     size = 8.0 * (1 + carries_end(streams) + len(counted(query, streams)))
     for attribute, kind in key_types(query, streams).items():
         member = next(bits(query.attributes[attribute].members & streams))

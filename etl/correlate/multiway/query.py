@@ -1,4 +1,4 @@
-"""A multi-way window join as plain data, checked when it is made.
+"""A multi-way window join as plain data, validated on creation.
 
 A combination of tuples, one of each stream, is a result when all equalities hold and, at the moment the last of them
 arrives, every other one is still in the window of its stream. A tuple is in its window from its event time (`start`)
@@ -68,7 +68,7 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class TupleWindow:
-    """The last `tuples` tuples that can take part: they pass the filters and have a value in every join column."""
+    """The last `tuples` participating tuples: those that pass the filters and have a value in every join column."""
 
     tuples: int
 
@@ -94,7 +94,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream at its site. `columns` are what a result shows of it; `time` is in microseconds or a timestamp."""
+    """A stream at its site. `columns` are its columns in the result; `time` is in microseconds or a timestamp."""
 
     name: str
     site: str
@@ -151,7 +151,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class JoinQuery:
-    """Streams, where they live, and what joins them."""
+    """Streams, sites and equalities of a join."""
 
     name: str
     sites: tuple[Site, ...]
@@ -230,7 +230,7 @@ class JoinQuery:
         )
 
     def open_attributes(self, streams: int) -> tuple[int, ...]:
-        """Attributes a join of `streams` still has to be joined on with some other stream."""
+        """Attributes on which `streams` are still to be joined with some other stream."""
         return tuple(
             n for n, one in enumerate(self.attributes) if one.members & streams and one.members & ~streams
         )  # fmt: skip

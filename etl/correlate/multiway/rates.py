@@ -6,10 +6,10 @@ applied again and again gives, for a set S of streams whose predicates all hold 
 
     W_S = F(S) Π W_i                    λ_S = W_S Σ λ_i / W_i
 
-which does not depend on how the join was made. λ_i / W_i is the *turnover* of a window: 1/T for a time window, λ/K for
+which does not depend on the plan. λ_i / W_i is the *turnover* of a window: 1/T for a time window, λ/K for
 a tuple window. F(S) comes from histograms (`HistogramSelectivity`) or from selectivities per join (`EdgeSelectivity`).
 
-A `RateModel` can be seen per partition: each partition of an attribute's values has its own F(S), the rest is shared.
+A `RateModel` can be partitioned: each partition of an attribute's values has its own F(S), the rest is shared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHUNK_BYTES = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class StreamRate:
-    """A stream as the model sees it: after its filters, with `size_bytes` per tuple that would be shipped."""
+    """A stream in the model: after its filters, with `size_bytes` per shipped tuple."""
 
     name: str
     site: str
@@ -70,7 +70,7 @@ class EdgeSelectivity:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How the tuples of every stream spread over the values of one attribute.
+    """The distribution of every stream's tuples over the values of one attribute.
 
     `share[i, v]` is the part of stream i with value `codes[v]`; all other values together have `rest[i]`, spread
     evenly over `rest_distinct[i]` values. Rows of streams without the attribute are not read.
@@ -84,14 +84,14 @@ class Histogram:
 
     @classmethod
     def exact(cls, share: F64, codes: I64 | None = None, members: int | None = None) -> Histogram:
-        """All values are known."""
+        """A histogram with all values."""
         count, values = share.shape
         everything = (1 << count) - 1 if members is None else members
         named = np.arange(values, dtype=np.int64) if codes is None else codes
         return cls(everything, named, share, np.zeros(count), np.ones(count))
 
     def products(self, streams: int) -> F64:
-        """By value, and last for all other values: the probability that all members in `streams` have it."""
+        """The probability that all members in `streams` have a value, by value, and last for all other values."""
         members = list(bits(streams & self.members))
         out = np.empty(len(self.codes) + 1)
         out[:-1] = self.share[members[0]]
@@ -131,7 +131,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class HistogramSelectivity:
-    """A histogram per attribute; attributes are taken as independent of each other."""
+    """A histogram per attribute; attributes are assumed to be independent."""
 
     count: int
     histograms: tuple[Histogram, ...]
@@ -165,7 +165,7 @@ SizeOf = Callable[[int], float]
 
 
 class Costs(Protocol):
-    """What a planner needs to know: who can be joined with whom, and what a join of a set of streams emits."""
+    """The planner's view of the model: which streams can be joined, and the output rate of joining a set of them."""
 
     @property
     def streams(self) -> tuple[StreamRate, ...]: ...
@@ -203,7 +203,7 @@ class RateModel:
 
     @property
     def judge(self) -> RateModel:
-        """What plans per partition are judged by: a sample that had no part in making them, if there is one."""
+        """The model for evaluating plans per partition: from an independent sample, if there is one."""
         return self if self.folds is None else self.folds[1]
 
     def window(self, streams: int) -> float:
@@ -244,7 +244,7 @@ class RateModel:
 
 
 class PartitionedRates:
-    """A model seen per partition of one attribute: the bytes of every set of streams, as an array over partitions."""
+    """A model partitioned by one attribute: the bytes of every set of streams, as an array over partitions."""
 
     def __init__(self, model: RateModel, attribute: int, partition_of: I64, partitions: int) -> None:
         assert isinstance(model.selectivity, HistogramSelectivity), "partitions need histograms"

@@ -1,10 +1,10 @@
-"""What is known about streams: rates, tuple sizes, and histograms of join values, in sketches that age.
+"""Statistics of streams: rates, tuple sizes, and histograms of join values, in sketches with exponential decay.
 
     segment ─► count, bytes, seconds        ─► rate, size
-            └► codes of a join attribute    ─► ValueSketch: the most frequent values exactly, the others as one lump
+            └► codes of a join attribute    ─► ValueSketch: the most frequent values exactly, one sum for the others
 
-Old counts fade: after a half-life of event time they weigh half. Counts and the time they were taken over fade alike,
-so a steady stream keeps its rate. Sketches of streams at different sites are all a planner reads; tuples stay.
+Counts decay with a half-life of event time, and so does the time they cover: a steady stream keeps its rate. A planner
+reads only the sketches of the sites' streams; tuples are not moved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from etl.correlate.multiway.rates import F64, Histogram, HistogramSelectivity, R
 CAPACITY = 4096
 _KMV = 1024
 _TOP = float(2**64)
-_RARE, _ENOUGH = 5, 10  # counts below are smoothed, as long as that many values have them
+_RARE, _ENOUGH = 5, 10  # counts below _RARE are smoothed, if at least _ENOUGH values have them
 
 
 @dataclass
@@ -29,7 +29,7 @@ class DistinctSketch:
     """The smallest hashes seen: their density tells how many distinct values there are (KMV).
 
     Two generations are kept. When the younger is a half-life old it becomes the older one, so values that no longer
-    come are forgotten after two half-lives.
+    occur are dropped after two half-lives.
     """
 
     current: I64 = field(default_factory=lambda: np.empty(0, np.int64))
@@ -59,7 +59,7 @@ class DistinctSketch:
 
 @dataclass
 class ValueSketch:
-    """How often values come: the `capacity` most frequent ones by themselves, the others together.
+    """Counts of values: the `capacity` most frequent ones individually, the others as a sum.
 
     A value that enters late is counted from then on, so a count is never too high; what was counted before that is
     among the others.
@@ -82,7 +82,7 @@ class ValueSketch:
         self.distinct.add(values, seconds, half_life_s)
 
     def merged(self, other: ValueSketch) -> ValueSketch:
-        """What both have seen."""
+        """The sum of both sketches."""
         codes, where = np.unique(np.concatenate([self.codes, other.codes]), return_inverse=True)
         counts = np.bincount(where, weights=np.concatenate([self.counts, other.counts]), minlength=len(codes))
         distinct = self.distinct.merged(other.distinct)
@@ -99,10 +99,10 @@ class ValueSketch:
 
 @dataclass
 class StreamStatistics:
-    """A stream after its filters: tuples, bytes per column and seconds, all faded, and sketches per join attribute.
+    """A stream after its filters: tuples, bytes per column and seconds, all decayed, and sketches per join attribute.
 
-    Every other tuple goes to the second sketch of its attribute: a plan per partition that was made from the first is
-    judged by the second, so that chance cannot recommend it (ADR 47).
+    Every other tuple goes to the second sketch of its attribute: a plan per partition that was computed from the first
+    is evaluated by the second, to avoid overfitting (ADR 47).
     """
 
     half_life_s: float
@@ -112,7 +112,7 @@ class StreamStatistics:
     sketches: dict[int, tuple[ValueSketch, ValueSketch]] = field(default_factory=dict)
 
     def add(self, codes: dict[int, I64], column_bytes: dict[str, int], tuples: int, seconds: float) -> None:
-        """A segment: the codes of each attribute, the bytes of each column, and how much event time it covers."""
+        """Add a segment: the codes of each attribute, the bytes of each column, and the event time it covers."""
         fade = 0.5 ** (seconds / self.half_life_s)
         self.tuples = self.tuples * fade + tuples
         self.seconds = self.seconds * fade + seconds
@@ -132,7 +132,7 @@ class StreamStatistics:
 
 
 def rate_model(query: JoinQuery, statistics: Sequence[StreamStatistics], size_of: SizeOf) -> RateModel:
-    """What the planner works with, from what was measured."""
+    """The planner's rate model from measured statistics."""
     streams = []
     for stream, known in zip(query.streams, statistics, strict=True):
         window = stream.window
@@ -164,9 +164,9 @@ def _selectivity(query: JoinQuery, sketches: list[dict[int, ValueSketch]]) -> Hi
 
 
 def histogram(members: int, sketches: dict[int, ValueSketch], count: int) -> Histogram:
-    """The sketches of all streams over the values that any of them knows by itself.
+    """Combine the sketches of all streams over the values that any of them counts individually.
 
-    A value another stream knows, but not this one, is as frequent here as the average of its other values.
+    A value that this stream does not count individually gets the average frequency of its other values.
     """
     codes = np.unique(np.concatenate([one.codes for one in sketches.values()]))
     share, rest, distinct = np.zeros((count, len(codes))), np.zeros(count), np.ones(count)
@@ -178,7 +178,7 @@ def histogram(members: int, sketches: dict[int, ValueSketch], count: int) -> His
         average = sketch.rest / sketch.rest_distinct
         foreign = np.ones(len(codes), np.bool_)
         foreign[at] = False
-        # No more other values can be foreign ones than there are other values.
+        # At most all of the other values are counted individually by other streams.
         foreign_each = min(average, sketch.rest / max(int(foreign.sum()), 1))
         share[stream, foreign] = foreign_each
         share[stream, at] = sketch.counts
@@ -191,10 +191,10 @@ def histogram(members: int, sketches: dict[int, ValueSketch], count: int) -> His
 
 
 def good_turing(counts: F64) -> F64:
-    """Counts of rare values as they are expected to go on: (c + 1) · N(c+1) / N(c), the total as it was.
+    """Good-Turing smoothing of rare values' counts: (c + 1) · N(c+1) / N(c), with an unchanged total.
 
-    A value that came once in the sample is on average rarer than that, and one that did not come is not absent. Taken
-    at face value, such counts make a planner choose a plan for every value by what is only chance.
+    A value that occurs once in the sample is on average rarer than that, and one that does not occur is not absent.
+    Without smoothing, a planner would choose plans for single values by chance.
     """
     times = np.rint(counts).astype(np.int64)
     frequency = np.bincount(np.minimum(times, _RARE + 1), minlength=_RARE + 2)

@@ -1,7 +1,7 @@
-"""From a correlation's SQL to what runs.
+"""From a correlation's SQL to an executable query.
 
 compile      SQL ──► sources with their selections, binary joins, output
-order        in which order streams are joined
-condition    what two streams must have in common: keys, bands, windows, the rest (`affine`: inequalities)
+order        the join order
+condition    join conditions: keys, bands, windows, residuals (`affine`: inequalities)
 output       named expressions over joined rows, or groups with their aggregates
 """

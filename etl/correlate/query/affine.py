@@ -5,8 +5,8 @@
     abs(l.k - r.k) <= 1
         1·l.k - 1·r.k - 1 <= 0                   and    -1·l.k + 1·r.k - 1 <= 0
 
-From this form either side can be asked for the range that the other side's value allows, which is what a sorted index
-needs. Terms that mix both streams, or several terms of one stream, are not of this form: they are left to the residual.
+From this form the range of one side's values can be computed from the other side's value, as a sorted index needs it.
+Terms that mix both streams, or several terms of one stream, are not of this form: they are left to the residual.
 Numbers are exact fractions; an interval counts microseconds.
 """
 
@@ -45,7 +45,7 @@ class Inequality:
 
 
 def inequalities(tree: exp.Expr, side_of: SideOf) -> list[Inequality]:
-    """The inequalities that a conjunct means; empty if it is not of this form."""
+    """The inequalities of a conjunct; empty if it is not of this form."""
     parts = [_inequality(low, high, strict, side_of) for low, high, strict in _ordered(_unwrapped(tree))]
     found = [part for part in parts if part is not None]
     return found if len(found) == len(parts) else []

@@ -5,7 +5,7 @@
         ──► steps     binary joins, the innermost first: o ⋈ (p ⋈ s), each with its condition
         ──► output    expressions over the joined rows; distinct; or groups with their aggregates
 
-Only inner joins. What cannot run is refused with its place, when the correlation is created.
+Only inner joins. Unsupported SQL is refused, with its position, when the correlation is created.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Conjunct = tuple[exp.Expr, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class StreamType:
-    """What is known of a declared stream."""
+    """The type of a declared stream."""
 
     schema: pa.Schema
     event_time: str
@@ -48,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class JoinStep:
-    """left ⋈ (what was joined before, or one stream)."""
+    """left ⋈ (the result of earlier steps, or one stream)."""
 
     left: str
     right: tuple[str, ...]
@@ -67,7 +67,7 @@ class Query:
 
     @property
     def columns(self) -> frozenset[str]:
-        """Columns that the result is made of: the ones to take from the segments at the end."""
+        """Columns of the result, which are read from the segments at the end."""
         expressions = [expression for _, expression in self.output]
         if self.grouping is not None:
             expressions += [expression for _, expression in self.grouping.keys]
@@ -78,12 +78,12 @@ class Query:
 def compile_query(
     sql: str, streams: Mapping[str, StreamType], *, within: Window | None = None, timezone: str = "UTC"
 ) -> Query:
-    """Checks and plans a correlation. `within` holds between every two streams, besides what the SQL says of times."""
+    """Check and plan a correlation. `within` applies between every two streams, in addition to the SQL's conditions."""
     return _Compilation(sql, streams, within or Window.full_history(), timezone).query()
 
 
 def conjuncts(sql: str, streams: Mapping[str, StreamType], timezone: str = "UTC") -> list[Conjunct]:
-    """The conditions of a correlation that can be compiled, each with the aliases it is about."""
+    """The compilable conditions of a correlation, each with its aliases."""
     return _Compilation(sql, streams, Window.full_history(), timezone).conjuncts()
 
 
@@ -162,7 +162,7 @@ class _Compilation:
     def _aliases(self, tree: exp.Expr, schema: pa.Schema, aliases: list[str]) -> frozenset[str]:
         expression = compile_tree(tree, self._sql, schema, timezone=self._timezone, wanted=pa.bool_())
         used = frozenset(column.partition(".")[0] for column in expression.columns)
-        return used or frozenset(aliases[:1])  # a constant condition holds for all or for none
+        return used or frozenset(aliases[:1])  # a constant condition is true or false for all rows
 
     def _source(
         self, alias: str, stream: str, schema: pa.Schema, conjuncts: list[tuple[exp.Expr, frozenset[str]]]
@@ -201,7 +201,7 @@ class _Compilation:
         right_columns = frozenset[str]().union(*(columns[alias] for alias in right))
         own = pa.schema([field for field in schema if field.name in columns[left] | right_columns])
         windows = []
-        for alias in right:  # the window that the conjuncts say of this pair of streams
+        for alias in right:  # the window from the conjuncts on this pair of streams
             times: dict[Side, str] = {"left": sources[left].event_time, "right": sources[alias].event_time}
             sides = Sides(own, columns[left], columns[alias], times, self._timezone)
             pair = [tree for tree in conjuncts if self._only(tree, columns[left] | columns[alias], own)]
@@ -252,7 +252,7 @@ def _microseconds(length: int) -> exp.Interval:
 
 
 def _earliest(windows: list[Window]) -> Window:
-    """Of the earliest of several parts, when each part has its window: a superset of what may meet."""
+    """The window of the earliest of several parts that each have a window: a superset of the matches."""
     lower = [window.lower_us for window in windows]
     upper = [window.upper_us for window in windows if window.upper_us is not None]
     return Window(None if None in lower else min(cast("list[int]", lower)), min(upper, default=None))

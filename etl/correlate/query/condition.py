@@ -1,4 +1,4 @@
-"""What two streams must have in common to meet, taken apart for routing, indexing and checking.
+"""The join condition of two streams, decomposed for routing, indexing and checking.
 
     conjuncts over both streams
         equality of a left and a right expression   ──► key          routed by, looked up in hash sub-indexes
@@ -6,8 +6,8 @@
         inequality of one expression of either side ──► band         looked up in sorted sub-indexes
         anything else                               ──► residual     evaluated on candidates, on the rows themselves
 
-A key of texts is a fingerprint and a band of floats has rounded bounds: there the conjunct stays in the residual as
-well, so what is returned is always exactly what the SQL says (ADR 32).
+A key of text is a fingerprint and a band of floats has rounded bounds: there the conjunct stays in the residual as
+well, so results are always exactly those of the SQL (ADR 32).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Condition:
 
     @property
     def layout(self) -> Layout:
-        """The kind of sub-index that answers it."""
+        """The kind of sub-index for this condition."""
         if self.keys:
             return "hash"
         return "sorted" if self.band is not None else "block"
@@ -106,7 +106,7 @@ class Sides:
 
 
 def condition(conjuncts: Sequence[exp.Expr], sql: str, sides: Sides, within: Window) -> Condition:
-    """Takes conjuncts that concern both sides apart; `sql` is the text they are from."""
+    """Decompose conjuncts over both sides; `sql` is their source text."""
     return _Analysis(sql, sides).condition(conjuncts, within)
 
 
@@ -175,7 +175,7 @@ class _Analysis:
         return bare and alone and one.a == -one.b and abs(one.a) == 1
 
     def _band(self, ranges: list[tuple[exp.Expr, list[Inequality]]]) -> tuple[Band | None, list[exp.Expr]]:
-        """The best pair of expressions to index by, and the conjuncts that candidates must be checked for."""
+        """The best pair of expressions to index by, and the conjuncts to check on candidates."""
         groups: dict[tuple[str, str], list[Inequality]] = {}
         for _, found in ranges:
             for one in found:
@@ -216,7 +216,7 @@ def _time_window(one: Inequality) -> Window:
 
 
 def _encoding(shared: pa.DataType, unit_factors: bool) -> Encoding | None:
-    """How values of a type become int64; None if they are neither numbers nor moments."""
+    """The encoding of a type as int64; None if it is neither a number nor a time."""
     if sql_types.is_moment(shared):
         return "moment" if unit_factors else None
     if not sql_types.is_number(shared):

@@ -1,4 +1,4 @@
-"""In which order streams are joined: a right-deep pipeline whose every step has a condition, if there is one.
+"""The join order: a right-deep pipeline in which every step has a condition, if possible.
 
     a ⋈ (b ⋈ (c ⋈ d)): the innermost pair first, then one stream at a time
 
@@ -12,7 +12,7 @@ JoinOrder = list[tuple[str, tuple[str, ...]]]  # (stream, joined before)
 
 
 def join_order(aliases: list[str], conditions: list[tuple[frozenset[str], bool]]) -> JoinOrder:
-    """`conditions`: the streams each concerns, and whether it is an equality."""
+    """`conditions`: the streams of each, and whether it is an equality."""
     waiting, order = aliases[:-1], JoinOrder()
     joined: tuple[str, ...] = (aliases[-1],)
     while waiting:

@@ -1,4 +1,4 @@
-"""What a correlation returns: named expressions over joined rows, or groups with their aggregates."""
+"""The output of a correlation: named expressions over joined rows, or groups with their aggregates."""
 
 from __future__ import annotations
 

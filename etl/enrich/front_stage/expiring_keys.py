@@ -1,7 +1,7 @@
 """Expiring keys: a bounded first-in-first-out set of keys, each with a deadline.
 
 The front stage keeps two: keys known to have no master row (until the deadline, so that a late master row is
-found), and keys whose answer was withdrawn (so that the next miss is counted as stale, not as lack of room).
+found), and keys whose row was invalidated (so that the next miss is counted as stale, not as a capacity miss).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from etl.columnar.keys import I64, Keys, distinct
 
 
 class ExpiringKeys:
-    """At most `capacity` keys; the oldest give way to new ones."""
+    """At most `capacity` keys; the oldest are evicted first."""
 
     def __init__(self, capacity: int, *, two_lanes: bool) -> None:
         self._capacity = capacity
@@ -37,14 +37,14 @@ class ExpiringKeys:
         return self._index.size
 
     def until(self, keys: Keys) -> np.ndarray:
-        """The deadline of each key, -inf for those not remembered."""
+        """The deadline of each key, -inf for keys not in the set."""
         if not len(self):
             return np.full(len(keys), -np.inf)
         place = self._index.find(keys)
         return np.where(place >= 0, self._until[place], -np.inf)
 
     def add(self, keys: Keys, until: float) -> None:
-        """Remembers keys until the deadline; known ones get the new deadline."""
+        """Adds keys with a deadline; existing ones get the new deadline."""
         keys = keys.take(distinct(keys).first[-self._capacity :]) if self._capacity else keys.take(slice(0, 0))
         place = self._index.find(keys)
         self._until[place[place >= 0]] = until
@@ -61,7 +61,7 @@ class ExpiringKeys:
         self._index.add(new, where)
 
     def remove(self, keys: Keys) -> None:
-        """Forgets keys, if they are remembered at all."""
+        """Removes keys that are in the set."""
         if len(self):
             place = self._index.find(keys)
             self._evict(np.unique(place[place >= 0]))

@@ -1,4 +1,4 @@
-"""Key frequencies: which keys a join wanted and how often, in bounded size, so that they can be sent to the driver.
+"""Key frequencies: how often a join looked up each key, in bounded size, to be sent to the driver.
 
 Many workers join parts of one stream. Each counts the keys that it probed or had to read; the counts are added up,
 and the keeper of the front stage admits the most frequent. Only the most frequent keys are kept, so the size does
@@ -19,7 +19,7 @@ MOST_KEYS = 131_072
 
 @dataclass(frozen=True, slots=True)
 class KeyFrequencies:
-    """Keys with the number of tuples that wanted them; `tuples` counts all that were joined."""
+    """Keys with the number of tuples that had them; `tuples` counts all joined tuples."""
 
     keys: pa.Array
     counts: I64
@@ -37,7 +37,7 @@ class KeyFrequencies:
 
 
 def total(parts: list[KeyFrequencies], most: int = MOST_KEYS) -> KeyFrequencies:
-    """Several notes as one, cut to the `most` wanted keys."""
+    """Sum several frequencies, cut to the `most` most frequent keys."""
     every = _one_after_the_other(parts)
     if sum(len(part) > 0 for part in parts) > 1:
         groups = distinct(encode(every.keys))
@@ -47,7 +47,7 @@ def total(parts: list[KeyFrequencies], most: int = MOST_KEYS) -> KeyFrequencies:
 
 
 def disjoint(parts: list[KeyFrequencies], most: int = MOST_KEYS) -> KeyFrequencies:
-    """The same for notes that have no key in common, and quicker."""
+    """The same for frequencies without common keys; faster."""
     return _cut(_one_after_the_other(parts), most)
 
 
@@ -66,9 +66,9 @@ def _cut(learned: KeyFrequencies, most: int) -> KeyFrequencies:
 
 
 class FrequencyCollector:
-    """Collects what is learned: many small notes are put together now and then, so that it stays small and quick."""
+    """Collects frequencies: many small parts, merged now and then to stay small."""
 
-    _FEW = 64  # small notes that may lie about
+    _FEW = 64  # unmerged small parts
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self._most = most
@@ -78,7 +78,7 @@ class FrequencyCollector:
         self.nbytes = 0
 
     def note(self, keys: pa.Array | pa.ChunkedArray, counts: I64, tuples: int = 0) -> None:
-        """Keys, each once, and how many tuples wanted each."""
+        """Add distinct keys with their numbers of tuples."""
         self._small.append(KeyFrequencies(to_contiguous(keys), counts, tuples))
         self._size += len(counts)
         self.nbytes += self._small[-1].nbytes
@@ -95,6 +95,6 @@ class FrequencyCollector:
         self.nbytes = sum(part.nbytes for part in self._parts)
 
     def snapshot(self) -> KeyFrequencies | None:
-        """Everything noted so far; None when that is nothing."""
+        """The sum of all parts; None if there are none."""
         parts = [*self._parts, *self._small]
         return total(parts, self._most) if parts else None

@@ -1,9 +1,9 @@
 """Admission and eviction of the front stage: three policies behind one interface (ADR 13).
 
 estimate   how frequent are these keys?                    (and counts them)
-choose     which candidates enter, how many victims leave  (victims are given least frequent first)
+choose     which candidates enter, how many victims leave  (victims are sorted, least frequent first)
 forget     rows of these keys were evicted
-fade       how often to halve all frequencies now          (aging, and drift of the stream)
+fade       number of times to halve all frequencies now    (aging, and drift of the stream)
 adapt      move the admission threshold
 
 paper      a row enters when it matched at least `threshold` pending tuples, whatever it displaces
@@ -25,21 +25,21 @@ from etl.enrich.errors import UnknownChoice
 
 PolicyName = Literal["paper", "tinylfu", "static"]
 POLICIES: tuple[PolicyName, ...] = ("paper", "tinylfu", "static")
-_DRIFT = 0.75  # of the usual share of hits: less means that the stream has drifted
+_DRIFT = 0.75  # of the usual hit ratio: below it, the stream has drifted
 _DRIFT_HALVINGS = 4
 F32 = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Rows to compare: how frequent, how large."""
+    """Rows to compare: frequency and size."""
 
     frequency: F32
     size: I64
 
 
 class Policy(Protocol):
-    """One way to fill the front stage."""
+    """An admission and eviction policy."""
 
     threshold: int
 
@@ -59,14 +59,14 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """What is left without displacing anybody: bytes, and places for rows."""
+    """Free capacity: bytes and row entries."""
 
     size: int
     rows: int
 
 
 def _victims_needed(sizes: I64, victims: Entries, free: Free) -> I64:
-    """How many victims make room for the first 1, 2, … candidates; one more than there are means: no room."""
+    """How many victims make room for the first 1, 2, … candidates; one more than there are means no room."""
     missing = np.cumsum(sizes) - free.size
     for_bytes = np.where(missing <= 0, 0, np.searchsorted(np.cumsum(victims.size), missing) + 1)
     for_rows = np.arange(1, len(sizes) + 1) - free.rows
@@ -77,7 +77,7 @@ class PaperPolicy:
     """The paper's: enter at `threshold`, displace the least frequent.
 
     The threshold falls when rows were refused although there is room, and rises when more than `eviction_share` of
-    the front stage was displaced since the last look.
+    the front stage was displaced since the last call.
     """
 
     def __init__(self, threshold: int = 2, eviction_share: float = 0.05, lowest: int = 1) -> None:
@@ -101,7 +101,7 @@ class PaperPolicy:
         return enter[:fits], int(needed[fits - 1]) if fits else 0
 
     def forget(self, keys: Keys, frequency: F32) -> None:
-        """Nothing is kept about rows that left."""
+        """Does nothing: no statistics on evicted rows."""
 
     def fade(self, tuples: int, hits: int, rows: int) -> int:  # noqa: ARG002
         return 0
@@ -116,9 +116,9 @@ class PaperPolicy:
 class TinyLfuPolicy:
     """Enter when more frequent than what is displaced; old counts fade.
 
-    Counts are halved after `window` tuples per row held: slowly, so that rows of nearly equal frequency are told
-    apart. When the share of hits falls below three quarters of the usual, the stream has drifted: counts are
-    halved several times at once, and what is wanted now gets in.
+    Counts are halved after `window` tuples per row held: slowly, to distinguish rows of nearly equal frequency.
+    When the hit ratio falls below three quarters of the usual one, the stream has drifted: counts are halved
+    several times at once, so that newly frequent keys are admitted.
     """
 
     def __init__(self, sketch: CountMinSketch, window: float = 128.0) -> None:
@@ -159,7 +159,7 @@ class TinyLfuPolicy:
         return halvings
 
     def _drifted(self, tuples: int, hits: int, rows: int) -> bool:
-        """Whether the front stage suddenly answers far less than it used to."""
+        """Whether the hit ratio has suddenly dropped."""
         self._recent_tuples += tuples
         self._recent_hits += hits
         if self._recent_tuples < max(1000, rows // 2):
@@ -171,11 +171,11 @@ class TinyLfuPolicy:
         return drifted
 
     def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None:
-        """The price of entry is what is displaced; there is no threshold to move."""
+        """Does nothing: there is no threshold."""
 
 
 class StaticPolicy(PaperPolicy):
-    """Fills up once, most frequent first, and never changes: give it the true frequencies and it is the bound."""
+    """Fills up once, most frequent first, and never changes: an upper bound when given the true frequencies."""
 
     def __init__(self) -> None:
         super().__init__(threshold=0)
@@ -185,11 +185,11 @@ class StaticPolicy(PaperPolicy):
         return super().choose(candidates, none, free)
 
     def adapt(self, *, full: bool, evicted: int, refused: int, rows: int) -> None:
-        """Nothing moves."""
+        """Does nothing."""
 
 
 def make_policy(name: str, *, threshold: int, window: float, rows: int) -> Policy:
-    """The policy of that name, for a front stage of about so many rows."""
+    """The policy of that name, for a front stage of about `rows` rows."""
     if name == "paper":
         return PaperPolicy(threshold)
     if name == "tinylfu":

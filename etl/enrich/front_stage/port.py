@@ -1,6 +1,6 @@
-"""What a join needs of its front stage.
+"""The interface between a join and its front stage.
 
-`FrontStage` holds rows of its own and learns; `SharedFrontStage` reads rows that many workers map.
+`FrontStage` owns its rows and learns; `SharedFrontStage` reads rows that many workers map.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Master rows in memory, as Arrow, addressable one by one and counted in bytes as they are.
+"""Master rows in memory, as Arrow, individually addressable, with exact byte accounting.
 
 Arrow tables cannot be overwritten, so rows live in segments; a dropped row stays as a hole until its segment is
 cleaned (the segment with most holes first), as in a log-structured file system:
@@ -23,19 +23,19 @@ from etl.columnar.keys import I64
 
 LIVE_SHARE = 0.85
 _MANY = 48  # small segments are merged when there are more
-_SEGMENT_SHARE = 32  # a segment is at most 1/32 of the bound: cleaning needs no more than that on the side
+_SEGMENT_SHARE = 32  # a segment is at most 1/32 of the bound, which is also the extra memory for cleaning
 
 
 @dataclass(slots=True)
 class _Segment:
     rows: pa.Table
-    entry: I64  # whose row it is, -1 for a hole
+    entry: I64  # the entry of each row, -1 for a hole
     live: int
     nbytes: int
 
 
 def row_bytes(table: pa.Table) -> I64:
-    """The size of each row: fixed parts as they are, strings by their length."""
+    """The size of each row: fixed widths plus the length of strings."""
     fixed = 0
     sizes = np.zeros(table.num_rows, np.int64)
     for column in table.itercolumns():
@@ -44,7 +44,7 @@ def row_bytes(table: pa.Table) -> I64:
 
 
 def _add_sizes(column: pa.ChunkedArray, sizes: I64) -> int:
-    """Adds what varies to `sizes`; returns what every row has."""
+    """Adds variable sizes to `sizes`; returns the fixed size per row."""
     kind = column.type
     if pa.types.is_struct(kind):
         return sum(
@@ -64,12 +64,12 @@ def _add_sizes(column: pa.ChunkedArray, sizes: I64) -> int:
         lengths = pc.binary_length(column).fill_null(0)
         sizes += lengths.to_numpy().astype(np.int64)
         return 9 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else 5
-    return -(-int(column.nbytes) // max(1, len(column)))  # nested: the mean is the best there is
+    return -(-int(column.nbytes) // max(1, len(column)))  # nested: the mean
 
 
 @dataclass(frozen=True, slots=True)
 class _Every:
-    """All segments one after the other."""
+    """All segments concatenated."""
 
     rows: pa.Table
     numbers: I64
@@ -91,7 +91,7 @@ class RowStore:
         self._segments: dict[int, _Segment] = {}
         self._next = 0
         self._bound = bound_bytes
-        self._every: _Every | None = None  # of the segments as they are now
+        self._every: _Every | None = None  # cached for the current segments
         self.rows_bytes = 0  # segments, holes included
 
     @property
@@ -116,7 +116,7 @@ class RowStore:
             self._merge(small)
 
     def drop(self, entries: I64) -> None:
-        """Makes holes of these rows."""
+        """Turns these rows into holes."""
         segments = self._segment_of[entries]
         for number in np.unique(segments):
             mine = entries[segments == number]
@@ -128,11 +128,11 @@ class RowStore:
         self._segment_of[entries] = -1
 
     def every(self) -> pa.Table:
-        """All rows, holes included, as they lie: segments are never changed, so nothing has to be copied."""
+        """All rows in storage order, holes included: segments are immutable, so nothing is copied."""
         return self._segments_now().rows
 
     def places(self, entries: I64) -> I64:
-        """Where in `every()` the rows of these entries are."""
+        """The positions of these entries' rows in `every()`."""
         now = self._segments_now()
         return now.starts[np.searchsorted(now.numbers, self._segment_of[entries])] + self._row_of[entries]
 
@@ -142,7 +142,7 @@ class RowStore:
         return self._every
 
     def take(self, entries: I64) -> pa.Table:
-        """The rows of the entries, in their order."""
+        """The rows of the entries, in the given order."""
         segments = self._segment_of[entries]
         order = np.argsort(segments, kind="stable")
         bounds = np.flatnonzero(np.diff(segments[order], prepend=-1, append=-1))
@@ -156,7 +156,7 @@ class RowStore:
         return table if len(parts) == 1 else table.take(pa.array(back))
 
     def clean(self, allowed_bytes: int) -> None:
-        """Copies living rows together until segments and their marks fit, the emptiest segments first."""
+        """Compacts live rows until all segments fit, the emptiest segments first."""
         while self.nbytes > allowed_bytes:
             number, segment = max(self._segments.items(), key=lambda item: len(item[1].entry) - item[1].live)
             if segment.live == len(segment.entry):
@@ -188,5 +188,5 @@ class RowStore:
 
 
 def _compact(rows: pa.Table) -> pa.Table:
-    """The rows in buffers of their own: a slice would keep all of its parent in memory."""
+    """Copy the rows to new buffers: a slice would keep its whole parent in memory."""
     return rows.take(pa.array(np.arange(rows.num_rows))).combine_chunks()

@@ -1,12 +1,12 @@
-"""The rows of a front stage once its arrays exist: `capacity` entries, every byte planned.
+"""The rows of a front stage with allocated arrays: `capacity` entries within a byte budget.
 
     entry ──► key lanes, frequency, size                    the frequency recorder
           └─► row store                                     the row itself
     key   ──► hash index ──► entry
-          ├─► absent     believed to have no master row, until a deadline
-          └─► withdrawn  had an answer that is no longer good
+          ├─► absent     known to have no master row, until a deadline
+          └─► withdrawn  had a row that was invalidated
 
-Entries that leave are chosen from a queue of the least frequent, refilled in bulk: a small step does not sort all.
+Victims are taken from a queue of the least frequent entries, refilled in bulk: a small step need not sort all entries.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from etl.enrich.front_stage.row_store import LIVE_SHARE, RowStore, row_bytes
 
 MISS, KNOWN_ABSENT, STALE = -1, -2, -3
 LEAST_BYTES = 16 * 1024
-_REMEMBERED_SHARE = 1 / 32  # of the budget, for each of the two sets of remembered keys
+_REMEMBERED_SHARE = 1 / 32  # of the budget, for each of the two sets of expiring keys
 _CLEANING_SHARE = 1 / 32  # of the budget, kept free for the segment being cleaned
 
 
 @dataclass(frozen=True, slots=True)
 class FrontStageConfig:
-    """How large, and by which rule it fills."""
+    """Size and policy of a front stage."""
 
     budget_bytes: int
     policy: PolicyName = "tinylfu"
-    threshold: int = 2  # of the paper's policy, at the start
+    threshold: int = 2  # initial value, for the paper's policy
     window: float = 128.0  # tuples per row held after which tinylfu halves its counts
-    negative_ttl_s: float = 60.0  # how long an absent key is believed absent
+    negative_ttl_s: float = 60.0  # how long a key is assumed absent
 
     def __post_init__(self) -> None:
         if self.budget_bytes < LEAST_BYTES:
@@ -46,7 +46,7 @@ class FrontStageConfig:
 
 
 class FrontRows:
-    """The front stage once its arrays exist: `capacity` entries, all bytes planned."""
+    """The allocated part of a front stage: `capacity` entries within its byte budget."""
 
     def __init__(self, config: FrontStageConfig, capacity: int, *, two_lanes: bool) -> None:
         remembered = int(config.budget_bytes * _REMEMBERED_SHARE / ExpiringKeys.bytes_per_key(two_lanes=two_lanes))
@@ -64,7 +64,7 @@ class FrontRows:
         self._live = np.zeros(capacity, bool)
         self._free = np.arange(capacity, dtype=np.int32)[::-1].copy()
         self._free_count = capacity
-        self._left = 0  # rows that left since `learn` last told
+        self._left = 0  # rows evicted since the last `learn`
         self._live_bytes = 0
         self._victims: I64 = np.zeros(0, np.int64)
         self._since = _Since()
@@ -75,7 +75,7 @@ class FrontRows:
 
     @classmethod
     def planned(cls, config: FrontStageConfig, keys: Keys, rows: pa.Table) -> FrontRows:
-        """Sized for rows like these."""
+        """Allocate for rows of this size."""
         two = keys.hi is not None
         mean = float(np.mean(row_bytes(rows)))
         own = (
@@ -110,7 +110,7 @@ class FrontRows:
 
     @property
     def cramped(self) -> bool:
-        """Rows turned out smaller than planned: all entries are taken, bytes are left."""
+        """Whether rows are smaller than planned: all entries are used, but bytes are left."""
         return not self._free_count and self._live_bytes < 0.7 * self._live_limit
 
     def _keys_of(self, entries: I64) -> Keys:
@@ -143,10 +143,10 @@ class FrontRows:
         return np.where(believed, KNOWN_ABSENT, np.where(stale, STALE, MISS)).astype(np.int64)
 
     def learn(self, keys: Keys, rows: pa.Table, frequency: I64) -> tuple[int, int]:
-        """Admits what the policy wants. Returns how many rows entered and left."""
+        """Admits rows by the policy. Returns how many rows entered and left."""
         entry = self.index.find(keys)
         inside, new = np.flatnonzero(entry >= 0), np.flatnonzero(entry < 0)
-        self.frequency[entry[inside]] += frequency[inside].astype(np.float32)  # they waited while the row came in
+        self.frequency[entry[inside]] += frequency[inside].astype(np.float32)  # admitted since they missed
         keys, counts = keys.take(new), frequency[new]
         self.absent.remove(keys)
         self.withdrawn.remove(keys)
@@ -171,7 +171,7 @@ class FrontRows:
         return enter, order[:leaving]
 
     def _least_frequent(self, candidates: int) -> I64:
-        """Entries that may have to leave for so many candidates, least frequent first."""
+        """Possible victims for this many candidates, least frequent first."""
         want = max(64, 2 * candidates)
         queue = self._victims
         if len(queue) < min(want, self.index.size):
@@ -200,7 +200,7 @@ class FrontRows:
         self._shrink_to_fit()
 
     def _shrink_to_fit(self) -> None:
-        """Cleans holes; should real bytes still exceed the plan, the least frequent rows go."""
+        """Cleans holes; if the bytes still exceed the budget, evicts the least frequent rows."""
         self.store.clean(self._row_budget)
         while self.store.nbytes > self._row_budget and self.index.size:
             live = np.flatnonzero(self._live)
@@ -221,7 +221,7 @@ class FrontRows:
         self.index.remove(keys)
         self.store.drop(entries)
         self._live[entries] = False
-        self._victims = self._victims[self._live[self._victims]]  # now: the next row in this place is somebody else
+        self._victims = self._victims[self._live[self._victims]]  # now: the entry will be reused for another key
         self._live_bytes -= int(self._size[entries].sum())
         self._free[self._free_count : self._free_count + len(entries)] = entries
         self._free_count += len(entries)
@@ -241,7 +241,7 @@ class FrontRows:
         return self.store.take(order), np.ceil(self.frequency[order]).astype(np.int64)
 
     def _take_tuples(self) -> tuple[int, int]:
-        """Tuples seen and answered since the last call."""
+        """Numbers of probed and answered tuples since the last call."""
         since = self._since
         tuples, hits = since.tuples, since.hits
         since.tuples = since.hits = 0
@@ -259,7 +259,7 @@ class FrontRows:
 
 @dataclass(slots=True)
 class _Since:
-    """What happened since the policy last looked."""
+    """Counts since the policy was last adapted."""
 
     tuples: int = 0
     hits: int = 0

@@ -1,10 +1,10 @@
-"""A front stage that many joins read and none changes: the same hot rows, mapped into every worker (ADR 17).
+"""A read-only front stage shared by many joins: the same hot rows, mapped into every worker (ADR 17).
 
     file ──map──► HotRows ──► SharedFrontStage (one per join)   probe, rows      as any front stage
-                                 └─► snapshot()                 frequencies it saw, added up by the keeper of the rows
+                                 └─► snapshot()                 observed frequencies, summed by the keeper
 
-A worker needs no copy of the rows and starts warm. What it learns does not change the rows it reads; it flows back,
-and the next batch finds the better rows. Within a batch the master is one version, so a key found absent stays absent.
+A worker needs no copy of the rows and starts warm. Its frequencies do not change the rows of this batch; the keeper
+uses them for the next one. Within a batch the master is one version, so a key found absent stays absent.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ABSENT_KEYS = 4096
 class HotRows:
     """The rows of a front stage at one version of the master, with the index that finds them."""
 
-    rows: pa.Table  # key first, most wanted first
+    rows: pa.Table  # key column first, most frequent row first
     frequency: npt.NDArray[np.int64]
     index: HashIndex
 
     @classmethod
     def of(cls, rows: pa.Table, frequency: I64) -> HotRows:
-        """With an index made for them."""
+        """Build the index for these rows."""
         keys = encode(rows.column(0))
         index = HashIndex(len(keys), two_lanes=keys.hi is not None)
         index.add(keys, np.arange(len(keys), dtype=np.int32))
@@ -44,7 +44,7 @@ class HotRows:
 
 
 class SharedFrontStage:
-    """One join's view of the shared rows. Its own memory is counters and notes, all bounded."""
+    """One join's view of the shared rows. Its own memory is counters and frequencies, all bounded."""
 
     threshold = 0
 
@@ -60,7 +60,7 @@ class SharedFrontStage:
 
     @property
     def nbytes(self) -> int:
-        """Memory of its own; the rows are mapped, and shared by all."""
+        """Its own memory, without the shared, mapped rows."""
         absent = 0 if self._absent is None else self._absent.nbytes
         return self._wanted.nbytes + self._notes.nbytes + absent
 
@@ -76,17 +76,17 @@ class SharedFrontStage:
         return entry
 
     def record(self, hits: I64, tuples: int) -> None:
-        """Counts the rows that answered, out of so many tuples."""
+        """Counts the rows that answered, out of `tuples` probes."""
         self._wanted += np.bincount(hits, minlength=len(self._wanted)).astype(np.int32)
         self._tuples += tuples
 
     def answers(self, hits: I64) -> tuple[pa.Table, I64]:
-        """All the shared rows, as they are mapped: nothing is copied to say which of them answered."""
+        """All shared rows, without a copy, and the row of each hit."""
         assert self._hot is not None, "only a probe gives entries"
         return self._hot.rows, hits
 
     def learn(self, rows: pa.Table, frequency: I64) -> None:
-        """Notes which rows were wanted and not here."""
+        """Counts the keys of rows that missed."""
         if rows.num_rows:
             wanted = np.flatnonzero(frequency > 0)
             self._notes.note(rows.column(0).take(pa.array(wanted)), frequency[wanted])
@@ -100,7 +100,7 @@ class SharedFrontStage:
         self._absent.add(keys.take(distinct(keys).first), np.inf)
 
     def snapshot(self) -> KeyFrequencies | None:
-        """All it has seen: hits on the shared rows, and keys that missed. No key is both."""
+        """All observed frequencies: hits on the shared rows, and keys that missed. No key is both."""
         missed = self._notes.snapshot()
         if self._hot is None:
             return None if missed is None else replace(missed, tuples=self._tuples)

@@ -2,10 +2,10 @@
 
     keys ──► probe ──► entry ≥ 0      the row is here               rows(entries)
                        KNOWN_ABSENT   the master has no such row    (until its deadline)
-                       MISS, STALE    ask the tactic, then          learn(rows, frequency), learn_absent(keys)
+                       MISS, STALE    join by the tactic, then      learn(rows, frequency), learn_absent(keys)
 
-Why rows and not pages: a page of 28 rows kept for one wanted row wastes 27. Why bytes and not entries: rows vary
-in size, memory does not. The frequency recorder holds the count of every row inside; the policy decides who enters.
+Why rows and not pages: a page of 28 rows kept for one frequent row wastes 27. Why bytes and not entries: rows vary
+in size, memory does not. The frequency recorder counts hits of every row; the policy decides on admission.
 
 Invariant: `nbytes` never exceeds the budget; index, recorder, sketch and holes are all counted.
 """
@@ -35,14 +35,14 @@ __all__ = [
 
 @dataclass(slots=True)
 class FrontStageCounts:
-    """What happened inside since the beginning."""
+    """Counters since the front stage was created."""
 
     admissions: int = 0
     evictions: int = 0
 
 
 class FrontStage:
-    """Kept by the caller from batch to batch. Sized when the first rows show how large rows are."""
+    """Kept by the caller from batch to batch. Allocated when the first rows arrive, by their size."""
 
     def __init__(self, config: FrontStageConfig) -> None:
         self.config = config
@@ -62,7 +62,7 @@ class FrontStage:
         return 0 if self._inner is None else self._inner.index.size
 
     def pin(self, version: Hashable) -> bool:
-        """Ties the content to a version of the master; a new version empties it. Tells whether it did."""
+        """Ties the content to a version of the master. Returns whether that emptied it, as a new version does."""
         changed = version != self.version
         if changed:
             self.clear()
@@ -76,30 +76,30 @@ class FrontStage:
     def probe(self, keys: Keys, now: float | None = None) -> I64:
         """For each tuple its entry, or `MISS`, `STALE`, `KNOWN_ABSENT`. Changes nothing; see `record`.
 
-        Without a clock (`now` is None) no key is believed absent: nobody could tell when to stop believing.
+        Without a clock (`now` is None) no key is assumed absent, since the assumption could not expire.
         """
         if self._inner is None:
             return np.full(len(keys), MISS, np.int64)
         return self._inner.probe(keys, now)
 
     def record(self, hits: I64, tuples: int) -> None:
-        """Counts the entries that answered, out of so many tuples."""
+        """Counts the entries that answered, out of `tuples` probes."""
         if self._inner is not None:
             self._inner.record(hits, tuples)
 
     def recall(self, keys: Keys, counts: I64, tuples: int) -> npt.NDArray[np.bool_]:
-        """Counts keys that others saw so many times, out of so many tuples. Tells which of them are inside."""
+        """Adds counts observed by other processes, out of `tuples` probes. Returns which of the keys are inside."""
         if self._inner is None:
             return np.zeros(len(keys), bool)
         return self._inner.recall(keys, counts, tuples)
 
     def answers(self, hits: I64) -> tuple[pa.Table, I64]:
-        """All rows inside as they are now, none of them copied, and for each hit which of them it is."""
+        """All rows, without a copy, and the row of each hit."""
         assert self._inner is not None, "only a probe gives entries"
         return self._inner.store.every(), self._inner.store.places(hits)
 
     def learn(self, rows: pa.Table, frequency: I64) -> None:
-        """Takes note of master rows and how many tuples each has just matched; keeps those worth keeping."""
+        """Offers master rows with the number of tuples each has just matched; admits them by the policy."""
         if not rows.num_rows:
             return
         keys = encode(rows.column(0))
@@ -112,7 +112,7 @@ class FrontStage:
             self._plan_again()
 
     def _plan_again(self) -> None:
-        """Sizes everything anew for rows as they are; counts of keys outside are forgotten."""
+        """Reallocates for the actual size of rows; counts of keys outside are dropped."""
         saved = self.content()
         assert saved is not None, "a cramped front stage is not empty"
         rows, frequency = saved
@@ -121,12 +121,12 @@ class FrontStage:
         self._inner.learn(keys, rows, frequency)
 
     def learn_absent(self, keys: Keys, now: float | None) -> None:
-        """Remembers that the master has no such rows, for `negative_ttl_s`."""
+        """Marks keys as absent for `negative_ttl_s`."""
         if now is not None and len(keys) and self._inner is not None:
             self._inner.absent.add(keys, now + self.config.negative_ttl_s)
 
     def invalidate(self, keys: Keys) -> None:
-        """Drops the answers for keys whose master rows changed, appeared or vanished."""
+        """Drops the entries of keys whose master rows were changed, inserted or deleted."""
         if self._inner is not None and len(keys):
             self._inner.invalidate(keys)
 

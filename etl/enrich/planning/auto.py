@@ -1,11 +1,11 @@
 """`auto`: choose the cheapest tactic for every batch, from measured unit costs (ADR 19).
 
     pending keys ──► price of   lookups   calls · call + keys · key
-                                pages     pages touched · page found by key
+                                pages     pages touched · page read by key
                                 scan      all pages · page read in order, once per H_S full of tuples
                     ──► the cheapest joins this batch; the measured time corrects its price (feedback.py)
 
-Results never depend on the choice. With a clock, unit costs are measured by a small trial, and every round is timed.
+Results never depend on the choice. With a clock, unit costs are measured by a short trial, and every round is timed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WORDS = {
     "hybridjoin": "read the pages that hold them",
     "meshjoin": "read every page once",
 }
-_SMALL = 64  # rounds of fewer keys say nothing about what things cost
+_SMALL = 64  # rounds with fewer keys are too small to measure
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen, and what each would have cost."""
+    """The chosen tactic, and the price of each."""
 
     name: TacticName
     keys: int
@@ -43,7 +43,7 @@ class Choice:
     seconds: Mapping[TacticName, float]
 
     def explain(self) -> str:
-        """The reasons, for people."""
+        """The choice and its reasons in words."""
         ranked = sorted(self.seconds.items(), key=lambda item: item[1])
         lines = [f"{self.tuples} tuples with {self.keys} distinct keys to join: {_WORDS[self.name]} ({self.name})"]
         lines += [f"  {name:<11}{seconds * 1e3:>12.1f} ms   {_WORDS[name]}" for name, seconds in ranked]
@@ -53,7 +53,7 @@ class Choice:
 def prices(
     keys: int, tuples: int, profile: MasterProfile, sizes: Mapping[TacticName, Sizes], units: UnitCosts
 ) -> dict[TacticName, float]:
-    """Seconds each available tactic needs for so many distinct keys in so many tuples."""
+    """Estimated seconds of each available tactic for this many distinct keys and tuples."""
     out: dict[TacticName, float] = {}
     for name, size in sizes.items():
         if name == "inlj":
@@ -69,7 +69,7 @@ def prices(
 
 @dataclass(slots=True)
 class _Round:
-    """From the first tuples to an empty tactic, and how long that took."""
+    """A timed round: from the first loaded tuples until the tactic is empty."""
 
     first: int
     keys: int  # distinct, among the first
@@ -78,7 +78,7 @@ class _Round:
 
 
 class AutoTactic:
-    """Chooses when it is idle, then lets the chosen tactic finish what was loaded."""
+    """Chooses a tactic when idle, then lets it finish the loaded tuples."""
 
     def __init__(
         self,
@@ -126,14 +126,14 @@ class AutoTactic:
         return self._active.advance(draining=draining and not len(self._waiting), shedding=shedding, most=most)
 
     def step_is_over(self) -> None:
-        """What was found is learned by now. Many small steps cost more of that than few large ones."""
+        """Ends the timing of a step after the driver has learned from it, so that many small steps count as slower."""
         if self._clock is not None and self._began is not None and self._round is not None:
             self._round.seconds += self._clock() - self._began
             self._learn(self._round)
         self._began = None
 
     def shed(self, count: int) -> StreamTuples | None:
-        self._round = None  # what was shed took no time: such a round says nothing
+        self._round = None  # shed tuples took no time: the round is no measurement
         return None if self._active is None else self._active.shed(count)
 
     def shed_all(self) -> StreamTuples | None:
@@ -152,7 +152,7 @@ class AutoTactic:
         timed = self._clock is not None and keys >= _SMALL
         name = stats.choose(seconds, explore=timed)
         if self._active is None or self.choice is None or self.choice.name != name:
-            self._active = self._make[name]()  # the one before is dropped: one budget, one set of pending tuples
+            self._active = self._make[name]()  # replaces the previous tactic: one budget, one set of pending tuples
         self.choice = Choice(name, keys, len(tuples), seconds)
         self._round = _Round(len(tuples), keys) if timed else None
 
@@ -160,7 +160,7 @@ class AutoTactic:
         return prices(keys, tuples, self._profile, self.sizes, self.feedback.units)
 
     def _learn(self, done: _Round) -> None:
-        """Once a round is over, its time corrects the price of the tactic."""
+        """Correct the price of the tactic by the time of a finished round."""
         assert self.choice is not None, "somebody was chosen"
         if self.pending:
             return

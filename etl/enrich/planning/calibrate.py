@@ -1,4 +1,4 @@
-"""Measure unit costs by a small trial on the master: a few pages, a few lookups, a few milliseconds."""
+"""Measure unit costs by a short trial on the master: a few pages, a few lookups, a few milliseconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from etl.enrich.tactics.pending import PendingTuples
 
 _PAGES = 4
 _KEYS = 512
-_TRIES = 4  # the first one also warms the way
+_TRIES = 4  # the first one is also the warm-up
 _LEAST_S = 1e-9
 
 
@@ -47,7 +47,7 @@ def measure_units(
     scan: MasterScan | None,
     index: MasterIndex | None,
 ) -> UnitCosts:
-    """Unit costs by trial. Without a scan there are no keys to try with, and nothing to choose between."""
+    """Unit costs by a trial. Without a scan there are no keys for one, and no tactics to choose between."""
     if scan is None or not scan.page_count():
         return units
     pages = np.unique(np.linspace(0, scan.page_count() - 1, _PAGES).astype(int))
@@ -85,7 +85,7 @@ def _measure_lookups(units: UnitCosts, clock: Clock, lookup: MasterLookup, keys:
 
 
 def _per_unit(clock: Clock, work: Callable[[], int]) -> float:
-    """Seconds per unit of some work: the best of a few tries, since whatever disturbs only makes it slower."""
+    """Seconds per unit of work: the minimum of a few tries, since noise only slows them down."""
     best = np.inf
     for _ in range(_TRIES):
         start = clock()

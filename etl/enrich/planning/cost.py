@@ -1,15 +1,15 @@
-"""What a join costs: calculated from the shape of the data, weighed with measured unit costs (ADR 14).
+"""The cost model of joins: counts calculated from the data's distribution, times measured unit costs (ADR 14).
 
 Counts per stream tuple, for a stream whose key i comes with probability p_i, in the steady state:
 
-    front stage   h = sum of the p_i it holds                              1 probe per tuple, (1 - h) go on
+    front stage   h = sum of the p_i it holds                              1 probe per tuple, a share of (1 - h) misses
     MESHJOIN      a pass of N pages answers h_S tuples                     (1 - h) · N / h_S pages
     HYBRIDJOIN    page j, wanted with probability q_j, is loaded when its oldest tuple has waited T arrivals; by then
                   1 + q_j·T tuples wait for it. T follows from the size of the queue:
                       Σ q_j (T + q_j T²/2) / (1 + q_j T) = h_S             (1 - h) · Σ q_j / (1 + q_j T) pages
     INLJ          a batch of B tuples has Σ 1 - (1 - q_i)^B distinct keys  (1 - h) · distinct / B lookups
 
-Keys the master does not hold count as pages of their own without rows.
+Absent keys count as pages of their own without rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ F64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class MasterProfile:
-    """What sizing and prediction need to know of a master."""
+    """A master's sizes, for sizing and cost prediction."""
 
     page_count: int
     page_rows: int
     row_bytes: int
     two_lanes: bool = False
-    key_bytes: int = 0  # of keys that are kept beside their fingerprint
+    key_bytes: int = 0  # of keys that are stored beside their fingerprint
 
     @property
     def page_bytes(self) -> int:
@@ -45,9 +45,9 @@ class MasterProfile:
 
 @dataclass(frozen=True, slots=True)
 class UnitCosts:
-    """Seconds per unit. The defaults are of mapped Arrow pages on two cores; measured ones replace them."""
+    """Seconds per unit. The defaults were measured on mapped Arrow pages on two cores."""
 
-    call_s: float = 3e-4  # one lookup, whatever it asks
+    call_s: float = 3e-4  # fixed cost of one lookup call
     key_s: float = 5e-7  # one key of a lookup
     scan_page_s: float = 8e-5  # one page read in order, its rows probed
     seek_page_s: float = 2e-4  # one page found by key, its rows probed
@@ -97,7 +97,7 @@ def passing(probability: F64, rows: int) -> F64:
 
 
 def mesh_cost(profile: MasterProfile, capacity: int, *, hits: float, front: bool) -> PerTuple:
-    """A pass over all pages, shared by all tuples that wait."""
+    """A pass over all pages, shared by all pending tuples."""
     missing = 1.0 - hits
     pages = missing * profile.page_count / capacity
     return PerTuple(pages, 0.0, pages * profile.page_rows, float(front), missing)
@@ -112,7 +112,7 @@ def hybrid_cost(
     hits: float,
     front: bool,
 ) -> PerTuple:
-    """Pages by the wants of the queue. Probabilities are those of tuples that miss the front stage."""
+    """Pages selected by the queue. Probabilities are those of tuples that miss the front stage."""
     wanted = np.concatenate([page_probability, absent_probability])
     wanted = wanted[wanted > 0]
     if not len(wanted):
@@ -125,7 +125,7 @@ def hybrid_cost(
 
 
 def _waiting_time(wanted: F64, capacity: int) -> float:
-    """How many arrivals the oldest tuple of a page waits, by bisection: a longer wait means a longer queue."""
+    """How many arrivals the oldest tuple of a page waits (T), by bisection: a longer wait means a longer queue."""
 
     def queue(wait: float) -> float:
         return float((wanted * (wait + wanted * wait * wait / 2.0) / (1.0 + wanted * wait)).sum())
@@ -147,5 +147,5 @@ def inlj_cost(passing_probability: F64, batch_tuples: int, *, found: float, hits
 
 
 def pages_touched(keys: int, page_count: int) -> float:
-    """How many of the pages hold at least one of so many keys, spread evenly."""
+    """The expected number of pages that hold at least one of this many uniformly distributed keys."""
     return page_count * -np.expm1(keys * np.log1p(-1.0 / page_count)) if page_count > 1 else float(min(1, keys))

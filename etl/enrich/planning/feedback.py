@@ -17,7 +17,7 @@ from etl.enrich.planning.cost import UnitCosts
 from etl.enrich.spec import TacticName
 
 _LEARN = 0.3  # weight of the newest round
-_MOST = 2.0  # times the expected factor at most: a slower round says more of the machine than of the tactic
+_MOST = 2.0  # times the expected factor at most: a slower round is a disturbance of the machine
 _DECAY = 0.995
 _EXPLORE_RATIO = 1.5  # times the cheapest
 _HYSTERESIS = 1.05
@@ -32,7 +32,7 @@ class SizeStats:
     last: TacticName | None = None
 
     def priced(self, calculated: Mapping[TacticName, float]) -> dict[TacticName, float]:
-        """Seconds expected of each tactic."""
+        """The expected seconds of each tactic."""
         return {name: seconds * self.factors.get(name, 1.0) for name, seconds in calculated.items()}
 
     def choose(self, seconds: Mapping[TacticName, float], *, explore: bool) -> TacticName:
@@ -61,13 +61,13 @@ class SizeStats:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """All statistics of one master, immutable: passed on, they outlive a join."""
+    """All statistics of one master; immutable, and passed from join to join."""
 
     units: UnitCosts = field(default_factory=UnitCosts)
     by_size: Mapping[int, SizeStats] = field(default_factory=dict)
 
     def of(self, tuples: int) -> SizeStats:
-        """Statistics of rounds of about this size; where there are none, the factors of the nearest size."""
+        """The statistics of rounds of about this size; if there are none, the factors of the nearest size."""
         size = _size(tuples)
         if size in self.by_size or not self.by_size:
             return self.by_size.get(size, SizeStats())
@@ -79,5 +79,5 @@ class Feedback:
 
 
 def _size(tuples: int) -> int:
-    """Sizes are alike within a factor of two: what a pass costs depends on how many tuples it meets."""
+    """The size class: powers of two, since the cost of a pass depends on the number of tuples."""
     return max(1, tuples).bit_length()

@@ -1,8 +1,8 @@
-"""One byte budget becomes the sizes of all parts.
+"""Divide one byte budget among all parts of a join.
 
 budget = front stage + pending tuples (H_S, Q) + disk buffer (+ rows of one lookup)
 
-front stage   15 % before MESHJOIN and HYBRIDJOIN, where pending tuples amortise pages; most of it before INLJ
+front stage   15 % with MESHJOIN and HYBRIDJOIN, where pending tuples amortise pages; most of it with INLJ
 disk buffer   MESHJOIN: the number of pages with the least cost per tuple, from the cost model; a larger buffer has
               fewer steps, a smaller one leaves more room for tuples
 """
@@ -17,10 +17,10 @@ from etl.enrich.planning.cost import MasterProfile
 from etl.enrich.tactics.pending import bytes_for
 
 FRONT_SHARE = 0.15
-_BUFFER_SHARE = 0.10  # of the budget at most, for pages chosen by several queue elements
+_BUFFER_SHARE = 0.10  # of the budget at most, for pages selected by several queue elements
 _LOOKUP_SHARE = 0.25  # of the budget at most, for the rows of one lookup
 _LEAST_TUPLES = 16
-_STEP_IN_PAGES = 0.5  # what one more step costs, in page reads
+_STEP_IN_PAGES = 0.5  # the overhead of a step, in page reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class Sizes:
     front_bytes: int = 0
     capacity: int = 0  # h_S, pending tuples
     pages_per_step: int = 1  # k, disk buffer of MESHJOIN
-    lookups: int = 1  # queue elements that choose pages at once, HYBRIDJOIN
+    lookups: int = 1  # queue elements that select pages at once, HYBRIDJOIN
     lookup_tuples: int = 0  # tuples per lookup, INLJ
 
 
 def pending_for(size_bytes: int, profile: MasterProfile) -> int:
-    """How many tuples may wait in so many bytes."""
-    keys = profile.key_bytes * 1.7  # dead runs keep theirs until the sweep; some keys are longer than others
+    """How many pending tuples fit into `size_bytes`."""
+    keys = profile.key_bytes * 1.7  # dead runs keep their keys until the sweep; key lengths vary
     thousand = bytes_for(4096, two_lanes=profile.two_lanes) / 4096 + keys
     count = int(size_bytes / thousand)
     while count > 0 and bytes_for(count, two_lanes=profile.two_lanes) + keys * count > size_bytes:
@@ -52,7 +52,7 @@ def size_mesh(
     share: float = FRONT_SHARE,
     pages: int | None = None,
 ) -> Sizes:
-    """Front stage first, then the disk buffer that leaves tuples cheapest."""
+    """Front stage first, then the disk buffer with the least cost per tuple."""
     front_bytes = _front(budget_bytes, share) if front else 0
     rest = budget_bytes - front_bytes
     best, best_cost = Sizes(), float("inf")
@@ -75,7 +75,7 @@ def size_hybrid(
     share: float = FRONT_SHARE,
     lookups: int | None = None,
 ) -> Sizes:
-    """Front stage, a disk buffer of as many pages as a tenth holds, and tuples."""
+    """Front stage, a disk buffer of a tenth, and pending tuples."""
     front_bytes = _front(budget_bytes, share) if front else 0
     lookups = lookups or max(1, min(256, int(budget_bytes * _BUFFER_SHARE / max(1, profile.page_bytes))))
     rest = budget_bytes - front_bytes - lookups * profile.page_bytes
@@ -89,7 +89,7 @@ def size_hybrid(
 
 
 def size_inlj(budget_bytes: int, profile: MasterProfile, *, front: bool, most_tuples: int) -> Sizes:
-    """Rows of one lookup in at most a quarter, the front stage in the rest."""
+    """At most a quarter for the rows of one lookup, the rest for the front stage."""
     room = budget_bytes * (_LOOKUP_SHARE if front else 1.0)
     per_tuple = profile.row_bytes + 16 + profile.key_bytes
     tuples = max(1, min(most_tuples, int(room / per_tuple)))

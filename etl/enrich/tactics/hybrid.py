@@ -1,17 +1,17 @@
-"""HYBRIDJOIN: the queue chooses what to read.
+"""HYBRIDJOIN: the queue selects the pages to read.
 
     Q   newest … … … oldest
                        │ its key
                        ▼ index
     R   the pages holding that key ──► disk buffer ──► probe H_S ──► all tuples of their rows leave, anywhere in Q
 
-Why it pays: the index is asked once, and one page answers every waiting tuple that belongs to it; with skew those are
-many. A key the index does not know leaves with all its tuples as unmatched.
+Why it pays: one index lookup brings a page that answers all pending tuples of its keys; with skew those are many. A key
+that is not in the index leaves with all of its tuples as unmatched.
 
-`lookup_position` says which element chooses: 1 the oldest (nobody waits for ever), less while shedding, because
-there the oldest are about to be shed anyway and loading for them would be wasted (0.15 is the paper's optimum).
-`lookups` lets several elements choose at once; a batch that only wants to be done uses that. With `best_first` a batch
-that may not read all it wants reads for the keys that most tuples wait for, wherever they stand.
+`lookup_position` is the queue element that selects pages: 1 is the oldest (no starvation); less while shedding, because
+the oldest tuples will be shed anyway and reading for them would be wasted (0.15 is the paper's optimum). `lookups` lets
+several elements select at once, for finite batches. With `best_first` a batch with a read budget reads for the keys
+with the most pending tuples, at any position.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TUNED_POSITION = 0.15
 
 @dataclass(frozen=True, slots=True)
 class HybridConfig:
-    """Tuples that may wait (h_S), and which of them choose the pages."""
+    """The number of pending tuples (h_S), and which of them select the pages."""
 
     capacity: int
     lookups: int = 1
@@ -51,13 +51,13 @@ class HybridConfig:
 
 @dataclass(slots=True)
 class HybridState:
-    """What waits."""
+    """The pending tuples and the position of the last read."""
 
     pending: PendingTuples
 
 
 class HybridJoin:
-    """The tactic for sources that find the page of a key."""
+    """The tactic for sources with an index from keys to pages."""
 
     def __init__(self, index: MasterIndex, config: HybridConfig) -> None:
         self._index = index
@@ -98,7 +98,7 @@ class HybridJoin:
         return TacticStep(matched, lost, cost, frequency)
 
     def _wanted(self, shedding: bool, most: BatchBudget) -> Keys:
-        """The keys whose pages are read now."""
+        """The keys whose pages are read in this round."""
         count = most.pages_of(most.lookups_of(self.config.lookups))
         if self.config.best_first:
             return self.state.pending.most_wanted(count)
@@ -106,7 +106,7 @@ class HybridJoin:
         return self.state.pending.at(position, count)
 
     def shed(self, count: int) -> StreamTuples | None:
-        """The oldest: they saw many pages go by and none was theirs, so theirs are rarely wanted."""
+        """Shed the oldest tuples: no page read since they came was theirs, so their pages are rarely wanted."""
         pending = self.state.pending
         return pending.shed(count) if pending.size and count > 0 else None
 
@@ -119,7 +119,7 @@ class HybridJoin:
         return rows.schema
 
     def _absent(self, wanted: Keys, keys: Keys) -> StreamTuples | None:
-        """The tuples of chosen keys that are on none of the pages read for them."""
+        """The tuples of selected keys that are on none of the pages read for them."""
         missing = wanted.take(np.flatnonzero(match_rows(keys, wanted) < 0))
         if not len(missing):
             return None

@@ -2,12 +2,12 @@
 
     misses ──► distinct keys ──► one lookup ──► rows ──► matches; keys without a row are absent
 
-The textbook asks once per tuple (`batch_tuples=1`); asking for a whole batch of distinct keys is the same join
-at a fraction of the price, and shows which keys are frequent without a buffer of its own. Small batches show too
-little, so the paper adds a temporary buffer of recent keys: `recent_keys` of them here.
+The textbook version does one lookup per tuple (`batch_tuples=1`); looking up the distinct keys of a whole batch is the
+same join at a fraction of the cost, and shows which keys are frequent without an extra buffer. In small batches too few
+keys repeat, so the paper adds a temporary buffer of recent keys: `recent_keys` of them here.
 
-A batch that may not ask for all keys asks for those that most tuples share (`best_first`), or, as HYBRIDJOIN would, for
-those of the tuples around `position` of the queue (ADR 70).
+A batch with a lookup budget looks up the keys with the most tuples (`best_first`), or, like HYBRIDJOIN, those of the
+tuples around `position` of the queue (ADR 70).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from etl.enrich.step import UNBOUNDED, BatchBudget, Cost, Matches, StreamTuples,
 
 @dataclass(frozen=True, slots=True)
 class InljConfig:
-    """How many tuples one round takes, and how many recent keys are remembered beyond it."""
+    """The number of tuples per round, and of recent keys kept beyond it."""
 
     batch_tuples: int = 65_536
     recent_keys: int = 4_096
     best_first: bool = True  # of a bounded batch
-    position: float = 0.15  # of the queue, 0 is its newest tuple; where a bounded batch begins otherwise
+    position: float = 0.15  # of the queue, 0 is its newest tuple; where a bounded batch begins without `best_first`
 
     def __post_init__(self) -> None:
         if self.batch_tuples < 1:
@@ -48,7 +48,7 @@ class InljState:
 
 
 class IndexNestedLoop:
-    """The tactic for sources that answer many keys at once."""
+    """The tactic for sources with bulk lookup."""
 
     def __init__(self, lookup: MasterLookup, config: InljConfig | None = None) -> None:
         self._lookup = lookup
@@ -108,7 +108,7 @@ class IndexNestedLoop:
         return self._lookup.lookup(pa.array([], key_type)).schema
 
     def _chosen(self, tuples: StreamTuples, most: BatchBudget) -> tuple[StreamTuples, StreamTuples | None]:
-        """The tuples of as many keys as may be asked for, and the other tuples."""
+        """The tuples of as many keys as may be looked up, and the other tuples."""
         if most.lookups is None or most.lookups >= len(tuples):
             return tuples, None
         groups = distinct(tuples.keys)
@@ -123,7 +123,7 @@ class IndexNestedLoop:
         return tuples.take(np.flatnonzero(now)), tuples.take(later) if len(later) else None
 
     def _frequency(self, wanted: Keys, groups: Distinct) -> I64:
-        """How often each key came lately: in this round, and in the small buffer of earlier ones."""
+        """The recent frequency of each key: in this round, and in the buffer of earlier ones."""
         if len(groups.codes) >= self.config.recent_keys:
             self.state.recent.clear()
             return groups.counts
@@ -139,10 +139,10 @@ class IndexNestedLoop:
 
 
 def _keys_around(groups: Distinct, position: float, count: int) -> I64:
-    """The keys that a queue gives whose element at `position` chooses, time after time.
+    """The keys selected by repeatedly taking the element at `position` out of a queue.
 
-    Whoever has chosen leaves, and the place moves so that its shares of older and newer tuples stay: those on both
-    sides are used up in proportion, the nearest first.
+    As elements leave, the position keeps its ratio of older to newer tuples: both sides are used up in proportion, the
+    nearest first.
     """
     tuples = len(groups.codes)
     away = np.arange(tuples) - (1.0 - position) * (tuples - 1)  # the oldest stand first

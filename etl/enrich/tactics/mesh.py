@@ -1,16 +1,16 @@
-"""MESHJOIN: all of the master passes by, again and again; every tuple waits for one full pass (ADR 12).
+"""MESHJOIN: cyclic scans of the master; every tuple waits for one full pass (ADR 12).
 
-    R  [p0][p1][p2][p3]…   read k pages a step, in order, round and round: no index, no seek
+    R  [p0][p1][p2][p3]…   read k pages per step, in order, cyclically: no index, no seek
               │
               ▼ disk buffer
     H_S   probed with every row of the buffer; matches leave as output, tuples stay
-    Q     chunk ◄ chunk ◄ chunk      the oldest chunk has met all of R and expires; what is unmatched in it is absent
+    Q     chunk ◄ chunk ◄ chunk      the oldest chunk has met all of R and expires; its unmatched tuples are absent
 
-Why it pays: the cost of a pass is shared by all tuples that wait, however they are distributed.
+Why it pays: the cost of a pass is shared by all pending tuples, whatever their distribution.
 
-A chunk is `chunk_tuples` large. Staggered chunks (capacity ÷ steps per pass) let tuples leave steadily, as the
-paper does; one chunk as large as H_S answers a finite batch in a single pass. A growing master starts the count
-of pages afresh.
+A chunk has `chunk_tuples` tuples. Staggered chunks (capacity ÷ steps per pass) let tuples leave steadily, as in the
+paper; one chunk as large as H_S answers a finite batch in a single pass. When the master grows, the count of pages
+restarts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from etl.enrich.tactics.pending import Found, PendingTuples
 
 @dataclass(frozen=True, slots=True)
 class MeshConfig:
-    """Tuples that may wait (h_S), tuples per step (w), pages in the disk buffer (k)."""
+    """Pending tuples (h_S), tuples per step (w), pages in the disk buffer (k)."""
 
     capacity: int
     chunk_tuples: int
@@ -42,7 +42,7 @@ class MeshConfig:
 
     @classmethod
     def staggered(cls, capacity: int, page_count: int, pages_per_step: int) -> MeshConfig:
-        """The paper's: as many chunks as a pass has steps."""
+        """As in the paper: as many chunks as a pass has steps."""
         steps = max(1, -(-page_count // pages_per_step))
         return cls(capacity, max(1, capacity // steps), pages_per_step)
 
@@ -55,7 +55,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class MeshState:
-    """What waits, where the pass stands, and what each chunk still has to meet."""
+    """Pending tuples, the position of the scan, and the pages each chunk still has to meet."""
 
     pending: PendingTuples
     cursor: int = 0
@@ -65,7 +65,7 @@ class MeshState:
 
 
 class MeshJoin:
-    """The tactic for sources that can only be read through."""
+    """The tactic for sources that can only be scanned."""
 
     def __init__(self, scan: MasterScan, config: MeshConfig) -> None:
         self._scan = scan
@@ -94,7 +94,7 @@ class MeshJoin:
         state = self.state
         pages = self._pages()
         if draining and not state.pending.unmatched:
-            self._expire(0, everything=True)  # whoever still waits has its answer
+            self._expire(0, everything=True)  # the remaining tuples are answered or absent
         if not state.pending.size:
             state.seek = True
             return TacticStep()
@@ -117,7 +117,7 @@ class MeshJoin:
         return TacticStep(matched, lost, cost, frequency)
 
     def shed(self, count: int) -> StreamTuples | None:  # noqa: ARG002
-        """Nothing: here every tuple costs the same, and the oldest have most of their pass behind them."""
+        """Sheds nothing: every tuple costs the same, and the oldest have completed most of their pass."""
         return None
 
     def shed_all(self) -> StreamTuples | None:
@@ -129,7 +129,7 @@ class MeshJoin:
         return rows.schema
 
     def _pages(self) -> int:
-        """The length of a pass; when it changed, every chunk has to meet all pages once more."""
+        """The length of a pass; after a change, every chunk has to meet all pages again."""
         count = self._scan.page_count()
         if count != self.state.page_count:
             self.state.page_count = count
@@ -139,7 +139,7 @@ class MeshJoin:
         return count
 
     def _expire(self, pages: int, *, everything: bool) -> StreamTuples | None:
-        """The oldest chunks that have met every page leave."""
+        """Remove the oldest chunks that have met every page."""
         chunks = self.state.chunks
         runs = 0
         for chunk in chunks:

@@ -4,18 +4,18 @@
                                          │              │
     tickets (arena)    [ … 17 23 40 … ][ … 58 … ][ … 71 72 … ]    oldest at the left: this order is Q
 
-Tuples of one key that came in one load stand together in a run, so the chain of a key has at most one link per
-load and a hot key costs one array operation, not one per tuple. Everything else follows:
+The tuples of one key in one load form a run, so the chain of a key has at most one link per load, and a hot key costs
+one array operation, not one per tuple:
 
     match      page keys → groups → runs → tickets                no loop over tuples
     delete     a run's length becomes 0                            in the middle of Q, at no cost
     expire     the oldest runs are the heads of their chains       a slice
     position   tuples per block of runs are counted                the tuple at x % of Q is found in two short sums
 
-A run stands in Q where one of its tuples came, chosen pseudo-randomly: at the first, frequent keys would gather at the
-old end of every load, and at the last, at the new end. Those are the ends that shedding and looking up begin at.
+A run's position in Q is that of one of its tuples, chosen pseudo-randomly: the first one would move frequent keys to
+the old end of every load, the last one to the new end, and shedding and lookups start at these ends.
 
-Dead runs are swept out when the arena's end is reached; a quarter of slack makes that four copies per tuple at worst.
+Dead runs are swept when the arena is full; a quarter of slack limits that to four copies per tuple.
 Invariant: the lengths of live runs add up to `size`, which never exceeds `capacity`.
 """
 
@@ -35,7 +35,7 @@ _BLOCK = 4096  # runs per counted block
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tuples that a page answered: ticket i goes with row `row[i]` of the page."""
+    """Tuples that a page answered: tuple `tickets[i]` matches row `row[i]` of the page."""
 
     tickets: I64
     row: I64
@@ -43,19 +43,19 @@ class Found:
 
 
 def arena_for(capacity: int) -> int:
-    """Places in the arena: a quarter more than tuples, so that sweeping is rare."""
+    """The size of the arena: a quarter more than the tuples, so that sweeps are rare."""
     return capacity + capacity // 4 + 16
 
 
 def bytes_for(capacity: int, *, two_lanes: bool) -> int:
-    """What a structure for so many tuples occupies, exact long keys aside."""
+    """The memory for this many tuples, without exact long keys."""
     arena = arena_for(capacity)
     groups = KeyGroups.bytes_for(capacity, two_lanes=two_lanes)
     return arena * (8 + 4 + 4 + 4 + 4 + 1) + groups + 4 * (arena // _BLOCK + 1)
 
 
 class PendingTuples:
-    """At most `capacity` tuples waiting for their master rows."""
+    """At most `capacity` pending tuples."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -70,7 +70,7 @@ class PendingTuples:
         self._in_block = np.zeros(self._arena // _BLOCK + 1, np.int32)
         self._groups = KeyGroups(capacity)
         self._exact: list[pa.Array] = []  # long keys, one per run
-        self._first = 0  # no live run stands before this one
+        self._first = 0  # no live run before this one
         self._runs = 0
         self._used = 0
         self.unmatched = 0  # tuples in live runs that no page has answered
@@ -112,7 +112,7 @@ class PendingTuples:
         return runs
 
     def _link(self, keys: Keys, runs: I64) -> None:
-        """Hangs each run at the end of its key's chain."""
+        """Appends each run to its key's chain."""
         groups = self._groups
         group = groups.find(keys)
         known = group >= 0
@@ -126,7 +126,7 @@ class PendingTuples:
     # --- match ------------------------------------------------------------------------------------------------
 
     def match(self, keys: Keys, *, remove: bool) -> Found:
-        """Finds the tuples of these distinct keys. They leave, or else stay, marked, until they expire."""
+        """Finds the tuples of these distinct keys. They are removed, or else stay, marked, until they expire."""
         group = self._groups.find(keys)
         row = np.flatnonzero(group >= 0)
         group = group[row]
@@ -170,7 +170,7 @@ class PendingTuples:
         return self._keys(runs[first], groups.astype(np.int64))
 
     def most_wanted(self, count: int) -> Keys:
-        """Up to `count` distinct keys, those that most tuples wait for first."""
+        """Up to `count` distinct keys, those with the most tuples first."""
         live = np.flatnonzero(self._length[: self._runs])
         group = self._group[live].astype(np.int64)
         groups, first, inverse = np.unique(group, return_index=True, return_inverse=True)
@@ -197,12 +197,12 @@ class PendingTuples:
         return np.concatenate(found)
 
     def shed(self, count: int) -> StreamTuples:
-        """Takes `count` tuples off the oldest end of the queue."""
+        """Removes the `count` oldest tuples."""
         count = min(count, self.size)
         runs = self._oldest(count)
         length = self._length[runs].astype(np.int64)
         extra = int(length.sum()) - count
-        length[-1:] -= extra  # the last run may be needed in part only
+        length[-1:] -= extra  # the last run may be used only in part
         tickets = self._tickets[_spread(self._start[runs], length)]
         keys = self._keys(runs, self._group[runs].astype(np.int64)).take(np.repeat(np.arange(len(runs)), length))
         self.unmatched -= count
@@ -213,7 +213,7 @@ class PendingTuples:
         return StreamTuples(tickets, keys)
 
     def _oldest(self, tuples: int) -> I64:
-        """The oldest live runs that together hold so many tuples."""
+        """The oldest live runs that together hold this many tuples."""
         before = np.cumsum(self._in_block)
         blocks = int(np.searchsorted(before, tuples)) + 1
         live = np.flatnonzero(self._length[self._first : min(self._runs, blocks * _BLOCK)]) + self._first
@@ -221,7 +221,7 @@ class PendingTuples:
         return live[: int(np.searchsorted(held, tuples)) + 1] if tuples else live[:0]
 
     def expire(self, runs: int) -> StreamTuples | None:
-        """Takes off the oldest `runs` runs; gives back those tuples of them that nothing answered."""
+        """Removes the oldest `runs` runs; returns their unanswered tuples."""
         oldest = np.arange(self._first, self._first + runs)
         lost = oldest[~self._matched[oldest]]
         out = None
@@ -237,7 +237,7 @@ class PendingTuples:
     def _cut_off(self, runs: I64) -> None:
         """Removes runs that are the oldest of their chains (several of one chain come in order of age)."""
         group = self._group[runs].astype(np.int64)
-        self._groups.head[group] = self._next[runs]  # of several the last assignment stands: the newest one removed
+        self._groups.head[group] = self._next[runs]  # with several the last assignment wins: the newest removed one
         self._kill(runs)
         group = np.unique(group)
         self._groups.drop(group[self._groups.head[group] < 0])
@@ -294,7 +294,7 @@ def _queued(groups: Distinct, tuples: StreamTuples) -> tuple[I64, I64, I64]:
 
 
 def _spread(start: np.ndarray, length: I64) -> I64:
-    """The places start … start + length - 1 of every run, one after the other."""
+    """Concatenates the ranges start … start + length - 1 of all runs."""
     ends = np.cumsum(length)
     places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - length), length)
     return np.asarray(places, np.int64)

@@ -1,4 +1,4 @@
-"""What the driver asks of a tactic, whichever algorithm it is."""
+"""The interface of tactics."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from etl.enrich.step import UNBOUNDED, BatchBudget, StreamTuples, TacticStep
 
 
 class Tactic(Protocol):
-    """One algorithm that brings stream tuples and master rows together.
+    """One join algorithm.
 
-    It returns what it found and never calls back, logs, sleeps or reads a clock that was not handed to it.
+    It returns its results and never calls back, logs, sleeps or reads a clock that it was not given.
     """
 
     @property
     def room(self) -> int:
-        """How many tuples it takes in next: w_B of the paper."""
+        """The number of tuples for the next load: w_B of the paper."""
         ...
 
     @property
     def pending(self) -> int:
-        """How many tuples wait inside for their master row."""
+        """The number of unanswered tuples inside."""
         ...
 
     @property
@@ -37,26 +37,26 @@ class Tactic(Protocol):
     def advance(self, *, draining: bool, shedding: bool = False, most: BatchBudget = UNBOUNDED) -> TacticStep:
         """One round: reads some of the master and matches.
 
-        `draining`: no tuples wait outside. `shedding`: tuples were just shed, and more may follow. `most`: what it
-        may read; who cannot be asked for stays pending.
+        `draining`: no tuples wait outside. `shedding`: tuples were just shed, and more may follow. `most`: the read
+        budget; tuples beyond it stay pending.
         """
         ...
 
     def shed(self, count: int) -> StreamTuples | None:
-        """Gives up to `count` pending tuples back, those dearest to match; None when it has none to give."""
+        """Returns up to `count` pending tuples, the most expensive ones; None when it sheds none."""
         ...
 
     def shed_all(self) -> StreamTuples | None:
-        """Gives all pending tuples back and starts anew."""
+        """Returns all pending tuples and resets."""
         ...
 
     def schema(self, key_type: pa.DataType) -> pa.Schema:
-        """The columns of master rows; refuses stream keys of another kind."""
+        """The columns of master rows; raises if stream keys are of another type."""
         ...
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """A tactic that wants to know when the driver is done with what a step found: that is part of its price."""
+    """A tactic that is notified when the driver has processed a step's results, as that is part of its cost."""
 
     def step_is_over(self) -> None: ...

@@ -7,14 +7,14 @@
                   master.lookup(keys)                           bounds ─► key columns ─► the row groups that hold some
 
 A key may lie in any row group whose bounds contain it. Of those the key column is read first, and all columns only
-where a key is found; key columns are kept for the next call, up to `key_cache_bytes`.
+where a key is found; key columns are cached for later calls, up to `key_cache_bytes`.
 
 Delta does not sort. On a table written in key order (or after OPTIMIZE … ZORDER BY the key) few row groups can hold a
-key; on any other, every lookup reads the key column of the whole table. And a row group is usually a million rows:
-lookups of few keys are dear here. Where that hurts, write the table sorted in smaller row groups, or publish it as
-master pages. Deletion vectors are honoured; tables with column mapping are refused.
+key; on any other, every lookup reads the key column of the whole table. And a row group usually has a million rows, so
+looking up few keys is expensive. If that matters, write the table sorted in smaller row groups, or publish it as master
+pages. Deletion vectors are applied; tables with column mapping are refused.
 
-No index guards the key: a key that comes twice is refused where both rows are read, which every lookup of it does.
+No index guarantees unique keys: a duplicate key raises when both rows are read, as every lookup of it does.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from etl.masters.rows.shape import Shape, Shaped
 
 @dataclass(frozen=True, slots=True)
 class PinnedDelta(Shaped):
-    """A Delta table at one version: all a worker needs to read it."""
+    """A Delta table at one version: everything a worker needs to read it."""
 
     table: str
-    table_id: str  # tables made anew at the same place count their versions anew
+    table_id: str  # a table recreated at the same path restarts its versions
     version: int
     uri: str = field(repr=False)
     shape: Shape = field(repr=False)
@@ -64,7 +64,7 @@ def pin_delta(
     version: int | None = None,
     key_cache_bytes: int = 32 * 2**20,
 ) -> PinnedDelta:
-    """A version of a table for workers to read: the newest, and all columns, unless told."""
+    """Pin a version of a table for workers: by default the newest, with all columns."""
     table = open_table(path, version)
     shape = shape_of(table, path, key, columns)
     groups = tuple(group for group in row_groups(table, shape) if group.rows)
@@ -80,7 +80,7 @@ class DeltaReader:
         self._pinned, self._shape, self._groups = pinned, pinned.shape, pinned.groups
         self._files = DataFiles(pinned.uri, pinned.version, pinned.shape)
         self._bounds = [_PartBounds.of(pinned, part) for part in range(len(pinned.key))]
-        self._keys: OrderedDict[int, pa.Array] = OrderedDict()  # by page, the one used last at the end
+        self._keys: OrderedDict[int, pa.Array] = OrderedDict()  # by page, in LRU order
 
     def __enter__(self) -> Self:
         return self
@@ -109,11 +109,11 @@ class DeltaReader:
     # --- MasterScan
 
     def page_count(self) -> int:
-        """How many pages one pass takes."""
+        """The number of pages."""
         return len(self._groups)
 
     def read_pages(self, first: int, count: int) -> pa.Table:
-        """The rows of row groups in a row. One may be empty when all its rows are deleted."""
+        """The rows of consecutive row groups. One may be empty when all of its rows are deleted."""
         if not 0 <= first <= first + count <= self.page_count():
             raise IndexError(f"pages {first} to {first + count - 1} are not all among {self.page_count()} pages")
         return self._public([self._read(page) for page in range(first, first + count)])
@@ -121,14 +121,14 @@ class DeltaReader:
     # --- MasterIndex
 
     def pages_holding(self, keys: pa.Array) -> tuple[pa.Table, int]:
-        """All rows of the row groups that hold some of the keys, and how many row groups that were."""
+        """All rows of the row groups that hold some of the keys, and the number of these row groups."""
         parts = [self._read(page) for page, _ in self._holding(keys)]
         return self._public(parts), len(parts)
 
     # --- all of them
 
     def _holding(self, keys: pa.Array) -> Iterator[tuple[int, Rows]]:
-        """The pages that hold some of the keys, and in which rows."""
+        """The pages that hold some of the keys, with the rows of these keys."""
         wanted = self._shape.codes_of_keys(keys)
         for page, which in self._candidates(to_contiguous(keys)):
             some = wanted if len(which) == len(wanted) else key_codec.take(wanted, which)
@@ -173,7 +173,7 @@ class DeltaReader:
 
 @dataclass(frozen=True, slots=True)
 class _PartBounds:
-    """Between which values one key column lies, page by page."""
+    """The bounds of one key column, page by page."""
 
     lows: pa.Array
     highs: pa.Array
@@ -186,7 +186,7 @@ class _PartBounds:
         return cls(pa.array([low for low, _ in given], kind), pa.array([high for _, high in given], kind))
 
     def ranges(self, ordered: pa.Array) -> tuple[Rows, Rows]:
-        """For every page where, among sorted values, those begin and end that may lie in it."""
+        """For every page, the range of the sorted values that may lie in it."""
         least: Any = 0 if pa.types.is_integer(self.lows.type) else b""
         unknown = self.lows.is_null().to_numpy(zero_copy_only=False)
         starts = key_codec.search(ordered, self.lows.fill_null(least))

@@ -1,9 +1,9 @@
-"""The row groups of a Delta version: which files it has, what lies in each of their parts, and how one is read.
+"""The row groups of a Delta version: its files, the key bounds of their row groups, and reading one.
 
-    log      files of the version, their partition values, rows that deletion vectors took away
+    log      files of the version, their partition values, their deletion vectors
     footers  row groups with the smallest and largest value of every key column
 
-Smallest and largest may be shortened by a writer, but only outwards: a key outside them is not in the row group.
+A writer may truncate these bounds, but only outwards: a key outside them is not in the row group.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class DataFile:
 
     path: str  # below the table's root
     partition: Mapping[str, Any]
-    kept: bytes | None = field(repr=False)  # a bit for every row that no deletion vector took away
+    kept: bytes | None = field(repr=False)  # a bit per row: 1 unless a deletion vector removes it
 
     def keeps(self, first: int, rows: int) -> Mask | None:
-        """Which of some rows are still there; None: all."""
+        """Which of these rows are not deleted; None: all."""
         if self.kept is None:
             return None
         bits = np.unpackbits(np.frombuffer(self.kept, np.uint8))
@@ -62,7 +62,7 @@ class RowGroup:
 
 
 def row_groups(table: DeltaTable, shape: Shape) -> tuple[RowGroup, ...]:
-    """Every row group of a version. Refuses what would be read wrongly, and rows without a key."""
+    """Every row group of a version. Raises for unsupported features and for rows without a key."""
     _refuse_unknown_features(table, shape)
     source = DataFiles(table.table_uri, table.version(), shape)
     groups: list[RowGroup] = []
@@ -73,7 +73,7 @@ def row_groups(table: DeltaTable, shape: Shape) -> tuple[RowGroup, ...]:
 
 
 class DataFiles:
-    """Reads row groups. The files used last stay open: parsing a footer costs more than reading a small row group."""
+    """Reads row groups. Recently used files stay open: parsing a footer costs more than reading a small row group."""
 
     def __init__(self, uri: str, version: int, shape: Shape, *, most_open: int = 16) -> None:
         self._files, self._root = pyarrow.fs.FileSystem.from_uri(uri)
@@ -99,7 +99,7 @@ class DataFiles:
         return rows
 
     def opened(self, data_file: DataFile) -> pq.ParquetFile:
-        """A file that the caller closes."""
+        """Open a file; the caller closes it."""
         try:
             source = self._files.open_input_file(f"{self._root}/{data_file.path}")
             return pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
@@ -128,7 +128,7 @@ def _column(shape: Shape, group: RowGroup, stored: pa.Table, name: str) -> pa.Ch
     wanted = shape.schema.field(name).type
     if name in group.file.partition:
         return pa.repeat(pa.scalar(group.file.partition[name], wanted), group.rows)
-    if name not in stored.schema.names:  # the column is younger than the file
+    if name not in stored.schema.names:  # the column was added after the file was written
         return pa.nulls(group.rows, wanted)
     try:
         return stored.column(name).cast(wanted)
@@ -162,7 +162,7 @@ def _data_files(table: DeltaTable, shape: Shape) -> list[DataFile]:
 
 
 def _kept_rows(table: DeltaTable) -> dict[str, bytes]:
-    """By file, a bit for every row: whether deletion vectors leave it."""
+    """By file, a bit per row: 1 unless a deletion vector removes it."""
     if "deletionVectors" not in (table.protocol().reader_features or []):
         return {}
     kept = {}
@@ -170,7 +170,7 @@ def _kept_rows(table: DeltaTable) -> dict[str, bytes]:
         vectors = pa.record_batch(batch)
         for name, mask in zip(vectors.column(0), vectors.column(1), strict=True):
             bits = np.asarray(mask.values.to_numpy(zero_copy_only=False))
-            padded = np.concatenate([bits, np.ones(-len(bits) % 8, np.bool_)])  # beyond the vector all rows are kept
+            padded = np.concatenate([bits, np.ones(-len(bits) % 8, np.bool_)])  # rows beyond the vector are kept
             kept[unquote(name.as_py().removeprefix(table.table_uri))] = np.packbits(padded).tobytes()
     return kept
 
@@ -192,7 +192,7 @@ def _groups_of(parquet: pq.ParquetFile, data_file: DataFile, shape: Shape) -> li
 
 
 def _bounds(data_file: DataFile, statistics: Mapping[str, Any], name: str) -> tuple[Any, Any] | None:
-    """Between which values a key column lies: integers, or bytes of text."""
+    """The bounds of a key column: integers, or bytes of text."""
     if name in data_file.partition:
         value = data_file.partition[name]
         exact = value.encode() if isinstance(value, str) else value

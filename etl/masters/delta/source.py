@@ -1,15 +1,14 @@
-"""A Delta table as a source of master pages: one version of it whole, and what its change data feed tells since.
+"""A Delta table as a source of master pages: a snapshot of one version, and changes from its change data feed.
 
     snapshot   all rows of the newest version, streamed file by file        position = version and table
-    changes    log entries after the position ─► nothing that changes rows: done, without reading any data
-                                              ─► change data feed ─► each key once, in its latest state
+    changes    log entries after the position ─► none that changes rows: done, without reading data
+                                              ─► else change data feed ─► each key once, in its latest state
 
-Within one commit a key that was written has a row, whatever else the feed says about it; a key that was only deleted,
-or only had its old row shown, has none. Across commits the last one decides.
+Within one commit a written key has a row, whatever else the feed says about it; a key with only a deletion or a
+pre-image has none. Across commits the last one wins.
 
-The feed is believed only where it is known to be whole: recorded all the time, same table, same columns, nothing
-cleaned up, and no deletion vectors without recorded changes, which the reader gets wrong. Everything else asks
-for publishing anew.
+The feed is used only if it is complete: enabled all the time, same table, same columns, nothing vacuumed, and no
+deletion vectors without recorded changes, which the reader gets wrong. Otherwise the table has to be published again.
 """
 
 from __future__ import annotations
@@ -39,21 +38,21 @@ _TYPE, _COMMIT = "_change_type", "_commit_version"
 
 
 class DeltaMaster:
-    """One master table. `columns` are those to publish besides the key; all of them unless told."""
+    """One master table. `columns` are those to publish besides the key; by default all."""
 
     def __init__(self, path: Path | str, key: Sequence[str], columns: Sequence[str] | None = None) -> None:
         self._path, self._key, self._columns = str(path), tuple(key), columns
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """All rows of the newest version, in no order."""
+        """All rows of the newest version, unordered."""
         table = open_table(self._path)
         shape = shape_of(table, self._path, self._key, self._columns)
         position = _position(table, shape)
         yield Snapshot(shape.schema, self._key, self._batches(table, shape), position, presorted=False)
 
     def changes(self, since: Position) -> Changes:
-        """What happened after a position. Raises `RepublishNeeded` when that can no longer be told."""
+        """The changes after a position. Raises `RepublishNeeded` when they are no longer known."""
         table = open_table(self._path)
         shape = shape_of(table, self._path, self._key, self._columns)
         now = _position(table, shape)
@@ -67,7 +66,7 @@ class DeltaMaster:
             return Changes(nothing, _keys_of(shape, nothing), now)
         return self._latest(shape, self._feed(table, shape, since["delta_version"] + 1), now)
 
-    # --- whether the feed can be believed
+    # --- is the feed complete?
 
     def _check_same_history(self, since: Position, now: Position) -> None:
         if since.get("table") != now["table"] or since["delta_version"] > now["delta_version"]:
@@ -106,7 +105,7 @@ class DeltaMaster:
                 yield from conformed(shape, pa.record_batch(batch)).to_batches()
         except FrontstageError:
             raise
-        except Exception as error:  # the reader has no type of its own for a file that is gone
+        except Exception as error:  # the reader has no specific error for a missing file
             raise DeltaFilesGone(self._path, table.version()) from error
 
     def _feed(self, table: DeltaTable, shape: Shape, first: int) -> pa.Table:
@@ -127,7 +126,7 @@ class DeltaMaster:
         written = _is_one_of(feed.column(_TYPE), "insert", "update_postimage") & (commit == last[key])
         upserts = rows.filter(pa.array(written))
         shape.refuse_repeated_keys(upserts)
-        example = np.zeros(len(last), np.int64)  # any row that shows the key
+        example = np.zeros(len(last), np.int64)  # any row with the key
         example[key] = np.arange(len(key))
         example[key[written]] = -1
         return Changes(upserts, _keys_of(shape, rows.take(pa.array(example[example >= 0]))), now)
@@ -135,12 +134,12 @@ class DeltaMaster:
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """What one log entry says about rows and their changes."""
+    """One log entry's effect on rows and change data."""
 
     version: int
     changes_rows: bool
     keeps_feed: bool
-    marks_unrecorded: bool  # deletion vectors, and no change data beside them
+    marks_unrecorded: bool  # deletion vectors without change data
 
     @classmethod
     def of(cls, version: int, log: bytes) -> _Commit:
@@ -168,7 +167,7 @@ def _is_one_of(column: pa.ChunkedArray, *values: str) -> key_codec.Mask:
 
 
 def _numbered(keys: pa.Array) -> key_codec.Rows:
-    """Equal keys get equal numbers."""
+    """Number keys: equal keys get equal numbers."""
     return np.asarray(keys.dictionary_encode().indices).astype(np.int64)
 
 

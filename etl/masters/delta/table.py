@@ -1,4 +1,4 @@
-"""One version of a Delta table, opened for reading master rows, and what can stand in the way as sentences."""
+"""Open one version of a Delta table for reading master rows; failures become our errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeltaFilesGone(TransientError):
 
 
 def open_table(path: Path | str, version: int | None = None) -> DeltaTable:
-    """A version of a table; the newest unless told."""
+    """Open a version of a table; by default the newest."""
     try:
         return DeltaTable(path, version=version)
     except TableNotFoundError:
@@ -41,12 +41,12 @@ def open_table(path: Path | str, version: int | None = None) -> DeltaTable:
 
 
 def unreadable(path: Path | str, why: str, remedy: str) -> MissingPart:
-    """The table, or a part of it, is not there or not what we can read."""
+    """The error for a table, or a part of it, that is missing or unsupported."""
     return MissingPart(f"Delta table {path} cannot be read ({why})", remedy)
 
 
 def shape_of(table: DeltaTable, path: Path | str, key: Sequence[str], columns: Sequence[str] | None) -> Shape:
-    """Key and columns as joins see them; all columns unless told."""
+    """Key and columns as joins see them; by default all columns."""
     schema = pa.schema(table.schema().to_arrow())
     wanted = [*key, *(columns if columns is not None else [name for name in schema.names if name not in key])]
     for name in wanted:
@@ -57,7 +57,7 @@ def shape_of(table: DeltaTable, path: Path | str, key: Sequence[str], columns: S
 
 
 def conformed(shape: Shape, rows: pa.RecordBatch | pa.Table) -> pa.Table:
-    """Rows of a Delta reader in the types of a shape: it hands out text as views into its own memory."""
+    """Cast rows of a Delta reader to the types of a shape: the reader returns text as views."""
     columns = [rows.column(field.name).cast(field.type) for field in shape.schema]
     return pa.Table.from_arrays(columns, schema=shape.schema)
 

@@ -1,1 +1,1 @@
-"""The front stage between batches: `keeper` learns and admits in the driver, `file` is what workers map (ADR 17)."""
+"""The front stage between batches: `keeper` learns and admits in the driver, workers map `file` (ADR 17)."""

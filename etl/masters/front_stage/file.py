@@ -1,13 +1,12 @@
-"""The front stage as a file: written whole, checked by sums, and mapped by every worker.
+"""The front stage as a file: replaced atomically, checksummed, memory-mapped by every worker.
 
     magic │ length, crc32 of the header │ header (JSON) │ index lanes │ index values │ frequencies │ rows (Arrow IPC)
 
-The parts are laid out as they are used, so that opening costs nothing that grows with the rows. The header names the
-rows of the master that these are. It is a cache: it is not synced to disk, and whatever is wrong with it is
-found by its sums and answered by starting empty.
+The file has the in-memory layout, so opening takes constant time. The header identifies the master's rows. It is a
+cache: it is not synced to disk, and after a checksum error the front stage starts empty.
 
-The file of the batch before stays beside the new one until the next is written. Whoever lets go of a nameless file
-last pays for giving all its pages back, some twenty milliseconds of every batch in a worker; so it is not a worker.
+The previous file stays beside the new one until the next is written. The last process to unmap a deleted file pays for
+freeing its pages, some twenty milliseconds per batch; this way it is not a worker.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ALIGN = 64
 
 
 class FrontStageDamaged(TerminalError):
-    """The file is not what was written. Nobody sees this: who meets it starts with an empty front stage."""
+    """A checksum does not match. Handled internally, by starting with an empty front stage."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(path, what)
@@ -46,14 +45,14 @@ class FrontStageDamaged(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Which rows of the master these are: their name, and the parts of the store they were read from."""
+    """The origin of the rows: the id of the master's rows, and the parts of the store they were read from."""
 
     rows_id: str
     parts: tuple[str, ...] = ()
 
 
 def save(path: Path, hot: HotRows, belongs: Provenance) -> None:
-    """Put the rows in place of whatever the file holds; who has it open keeps what it has."""
+    """Replace the file's content; processes that have it mapped keep the old rows."""
     lo, hi, value = hot.index.slots
     parts: dict[str, Any] = {"lo": lo, "value": value, "frequency": hot.frequency, "rows": _ipc(hot.rows)}
     if hi is not None:
@@ -68,11 +67,11 @@ def save(path: Path, hot: HotRows, belongs: Provenance) -> None:
         for buffer in buffers.values():
             file.write(bytes(-file.tell() % _ALIGN))
             file.write(buffer)
-    _keep_for_those_who_map_it(path)
+    _keep_previous(path)
     building.rename(path)
 
 
-def _keep_for_those_who_map_it(path: Path) -> None:
+def _keep_previous(path: Path) -> None:
     again, previous = (path.with_name(f".{path.name}.{what}") for what in ("again", "previous"))
     again.unlink(missing_ok=True)
     with suppress(FileNotFoundError):
@@ -81,7 +80,7 @@ def _keep_for_those_who_map_it(path: Path) -> None:
 
 
 def _placed(buffers: dict[str, memoryview]) -> dict[str, list[int]]:
-    """Where each part lies behind the header, how long it is, and its sum."""
+    """Offset behind the header, length and checksum of each part."""
     placed, at = {}, 0
     for name, buffer in buffers.items():
         placed[name] = [at, len(buffer), zlib.crc32(buffer)]
@@ -97,7 +96,7 @@ def _ipc(rows: pa.Table) -> pa.Buffer:
 
 
 def load(path: Path, *, verify: bool) -> tuple[HotRows, Provenance]:
-    """The rows, mapped, and what they belong to. `verify` reads every byte once."""
+    """The mapped rows and their provenance. `verify` reads every byte once."""
     data = _mapped(path)
     header, start = _header(data, path)
     parts = {name: data[start + at : start + at + size] for name, (at, size, _) in header["buffers"].items()}

@@ -1,13 +1,13 @@
 """Keeps one master's front stage between batches: in the driver's memory, and in the file that workers map (ADR 17).
 
-    before a batch   keeper.ready(reader, rows_id, schema)   the rows are those of the pinned version, or are read again
-    in the batch     workers map the file, note what they wanted
-    after it         keeper.learn(notes, reader)            the policy admits and evicts; the file is written anew
+    before a batch   keeper.ready(reader, rows_id, schema)   bring the rows to the pinned version
+    in the batch     workers map the file, record key frequencies
+    after it         keeper.learn(notes, reader)            the policy admits and evicts; the file is written again
 
-Whatever is in doubt is thrown away or read again: a damaged file, rows of a version whose changes cannot be told. The
-frequencies survive a new version of the master, because the stream has not changed with it.
+Doubtful state is discarded or read again: a damaged file, rows of a version whose changes are unknown. Frequencies
+survive a new version of the master, because they describe the stream.
 
-Reading rows takes as long as the caller allows, the most wanted first; the others are read in a later round (ADR 25).
+The caller bounds the time for reading rows, most frequent keys first; the others are left to a later round (ADR 25).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from etl.masters.front_stage import file as front_stage_file
 from etl.masters.front_stage.file import FrontStageDamaged, Provenance
 from etl.masters.front_stage.lookups import PacedLookup
 
-_WORTH_WRITING = 0.002  # of the rows: with fewer new ones the file of the last batch does as well
+_WORTH_WRITING = 0.002  # share of new rows below which the file is not rewritten
 FOLLOW_S = 0.25
 """How long a batch that finds a new version of a master waits for the rows that changed."""
 
 
 def divided(budget_bytes: int, masters: int, join: JoinSpec) -> tuple[int, int]:
-    """The budget's parts for each of so many masters: the front stage all workers share, and one worker's join."""
+    """Divide a budget among so many masters: each one's shared front stage, and one worker's join."""
     front = int(budget_bytes * LOOKUP_FRONT_SHARE) if join.front_stage else 0
     return front // masters, (budget_bytes - front) // masters
 
 
 @dataclass(frozen=True, slots=True)
 class FrontStageStats:
-    """A front stage after a batch: what it holds, who came and went, and which rows were stale and read again."""
+    """A front stage after a batch: its size, admitted and evicted rows, and stale rows that were read again."""
 
     rows: int
     bytes: int
@@ -64,11 +64,11 @@ class FrontStageKeeper:
         self._front = FrontStage(config)
         self._belongs: Provenance | None = None
         self._written: Provenance | None = None
-        self._file: os.stat_result | None = None  # as it was left
+        self._file: os.stat_result | None = None  # as last written
         self._unwritten = 0
-        self._reread = 0  # rows of other versions, since `learn` last told
+        self._reread = 0  # stale rows that were read again, since the last `learn`
         self._lookup = PacedLookup()
-        self._left: KeyFrequencies | None = None  # wanted, and not read yet
+        self._left: KeyFrequencies | None = None  # looked up, and not read yet
 
     @property
     def nbytes(self) -> int:
@@ -79,7 +79,7 @@ class FrontStageKeeper:
         return len(self._front)
 
     def ready(self, reader: MasterReader, rows_id: str, schema: pa.Schema) -> Path | None:
-        """The file to map at this version of the master; None while nothing has been learned."""
+        """The file to map, brought to this version of the master; None while it is empty."""
         now = Provenance(rows_id, () if reader.change_tracking is None else reader.change_tracking.parts)
         if self._belongs is None:
             self._recover()
@@ -92,7 +92,7 @@ class FrontStageKeeper:
     def learn(
         self, learned: KeyFrequencies, reader: MasterReader, going_on: Callable[[], bool] = lambda: True
     ) -> FrontStageStats:
-        """Let the policy look at what the workers saw, and write the rows for the next batch."""
+        """Update the policy with the workers' frequencies, and write the rows for the next batch."""
         left, self._left = self._left, None
         if left is not None and left.keys.type == learned.keys.type:
             learned = total([left, learned])
@@ -113,7 +113,7 @@ class FrontStageKeeper:
         return FrontStageStats(len(self._front), self._front.nbytes, admitted, evicted, reread)
 
     def _read(self, reader: MasterReader, keys: pa.Array, counts: I64, going_on: Callable[[], bool]) -> int:
-        """Offer the rows of these keys to the policy, as many as there is time for; gives how many that were."""
+        """Offer the rows of these keys to the policy while time permits; returns the number of keys."""
         rows, done = self._lookup.rows(reader, keys, going_on)
         if done < len(keys):
             later = KeyFrequencies(keys.slice(done), counts[done:])
@@ -124,7 +124,7 @@ class FrontStageKeeper:
         return done
 
     def _recover(self) -> None:
-        """What an earlier process left; nothing, when that cannot be trusted."""
+        """Load an earlier process's file; start empty if it is damaged."""
         try:
             hot, belongs = front_stage_file.load(self.path, verify=True)
         except (FileNotFoundError, FrontStageDamaged, pa.ArrowInvalid):
@@ -134,13 +134,13 @@ class FrontStageKeeper:
         self._belongs = belongs
 
     def _follow(self, reader: MasterReader, before: Provenance, now: Provenance, schema: pa.Schema) -> None:
-        """Bring the rows to another version: those that changed, or all where that cannot be told."""
+        """Bring the rows to another version: read the changed ones again, or all if the changes are unknown."""
         saved = self._front.content()
         if before.rows_id == now.rows_id or saved is None:
             return
         rows, frequency = saved
         keys = to_contiguous(rows.column(0))
-        if keys.type != schema.types[0]:  # keys of another type are other keys
+        if keys.type != schema.types[0]:  # the key's type has changed
             self._front, self._left = FrontStage(self.config), None
             return
         alike = rows.schema.names == schema.names and rows.schema.types == schema.types
@@ -166,7 +166,7 @@ class FrontStageKeeper:
         self._written, self._unwritten, self._file = self._belongs, 0, self.path.stat()
 
     def _in_place(self) -> bool:
-        """Whether the file is the one that was written: somebody may have removed or replaced it."""
+        """Whether the file is still the one that was written, neither removed nor replaced."""
         try:
             now = self.path.stat()
         except FileNotFoundError:

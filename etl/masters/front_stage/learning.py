@@ -1,10 +1,10 @@
-"""When a front stage learns: as often as a tenth of the batches' own time pays for, and at once while it is new.
+"""When a front stage learns: learning may take a tenth of the batches' time; a new front stage has extra credit.
 
     batch ── frequencies ──▶ gathered ──┐
-    batch ── its seconds ── a tenth ──▶ balance ── covers what learning cost last ──▶ learn from all that was gathered
+    batch ── its seconds ── a tenth ──▶ balance ── covers the cost of the last round ──▶ learn from all gathered keys
 
-What is gathered is bounded in keys, and a round reads rows only as long as the balance covers it. A new front stage
-starts with credit: its first rounds are worth most (ADR 25).
+The number of gathered keys is bounded, and a round reads rows only as long as the balance covers it. A new front stage
+starts with credit: its first rounds are the most valuable (ADR 25).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class LearningAccount:
     _gathered: list[KeyFrequencies] = field(default_factory=list)
 
     def earn(self, batch_s: float) -> None:
-        """A batch has taken so long."""
+        """Credit a share of a batch's duration."""
         self.balance_s = min(CREDIT_S, self.balance_s + self.share * batch_s)
 
     def gather(self, frequencies: KeyFrequencies) -> KeyFrequencies | None:
-        """Add what a batch wanted; gives everything gathered when it is time to learn, else None."""
+        """Add a batch's key frequencies; returns everything gathered when it is time to learn, else None."""
         alike = [one for one in self._gathered if one.keys.type == frequencies.keys.type]
-        self._gathered = [*alike, frequencies]  # keys of another type are other keys
-        if self.balance_s < min(self.cost_s, CREDIT_S):  # more is never on the balance: such a round is cut short
+        self._gathered = [*alike, frequencies]  # after a change of the key's type, older keys are useless
+        if self.balance_s < min(self.cost_s, CREDIT_S):  # the balance never exceeds CREDIT_S
             if len(self._gathered) > 8:
                 self._gathered = [total(self._gathered)]
             return None
@@ -44,11 +44,11 @@ class LearningAccount:
         return due
 
     def paid(self, clock: Callable[[], float], began: float, going_on: Callable[[], bool]) -> Callable[[], bool]:
-        """Whether a round that began at `began` may go on: nobody waits for it, and the balance covers it."""
+        """Whether a round that began at `began` may go on: `going_on` agrees, and the balance covers it."""
         return lambda: going_on() and clock() - began < self.balance_s
 
     def spend(self, clock: Callable[[], float], began: float) -> None:
-        """A round that began at `began` is over."""
+        """Charge a round that began at `began`."""
         self.cost_s = clock() - began
         self.spent_s += self.cost_s
         self.balance_s -= self.cost_s

@@ -1,10 +1,10 @@
-"""Look-ups that can be broken off: bite after bite, each of about 50 ms, for as long as the caller may go on.
+"""Interruptible lookups: in chunks of about 50 ms each, until the caller says stop.
 
-    keys ─▶ 64 ─▶ what a key costs ─▶ as many as 50 ms pay for ─▶ … ─▶ all of them, or `going_on` says no
+    keys ─▶ 64 ─▶ cost per key ─▶ as many as fit into 50 ms ─▶ … ─▶ all of them, or until `going_on` is false
 
-Somebody else's database may take milliseconds for a key. Whoever waits for a front stage waits for one bite at most.
-A Delta table that is not sorted by its key is read whole by every call, whatever the number of keys: where a bite of
-twice as many keys costs hardly more, bites go on growing, until twice the keys take nearly twice the time.
+An external database may take milliseconds per key. A caller that waits for a front stage waits for one chunk at most.
+A Delta table that is not sorted by its key is scanned by every call, whatever the number of keys: as long as a chunk of
+twice as many keys takes hardly longer, chunks go on growing.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ import pyarrow as pa
 
 from etl.enrich.ports import MasterLookup
 
-BITE_S = 0.05
+CHUNK_S = 0.05
 _FIRST = 64
-"""Keys of a bite while nothing is known of the store, and the least of any."""
+"""Keys of a chunk before the store was measured, and the least of any chunk."""
 _GAIN = 0.75
-"""What a key may cost in a bite of twice as many, at most, for the larger bite to be worth its time."""
+"""Chunks are doubled while that brings the cost per key to at most this share of what it was."""
 
 
 @dataclass(slots=True)
 class PacedLookup:
-    """Looks up rows of one master, and remembers what a key costs."""
+    """Looks up rows of one master, and measures the cost per key."""
 
     clock: Callable[[], float] = time.perf_counter
     key_s: float | None = None
-    least: int = _FIRST  # keys of a bite, however slow the store is
-    settled: bool = False  # more keys to a bite do not make a key cheaper
+    least: int = _FIRST  # keys of a chunk, however slow the store is
+    settled: bool = False  # larger chunks no longer make a key cheaper
 
     def rows(self, reader: MasterLookup, keys: pa.Array, going_on: Callable[[], bool]) -> tuple[pa.Table, int]:
-        """The rows of the first keys, and how many keys that were: one bite at least."""
+        """The rows of the first keys, and the number of these keys: one chunk at least."""
         found: list[pa.Table] = []
         done = 0
         while done < len(keys) and (not found or going_on()):
-            bite, began = keys.slice(done, self._bite()), self.clock()
-            found.append(reader.lookup(bite))
-            self._note(len(bite), self.clock() - began)
-            done += len(bite)
+            chunk, began = keys.slice(done, self._chunk()), self.clock()
+            found.append(reader.lookup(chunk))
+            self._note(len(chunk), self.clock() - began)
+            done += len(chunk)
         return pa.concat_tables(found), done
 
-    def _bite(self) -> int:
-        return _FIRST if self.key_s is None else max(self.least, int(BITE_S / max(self.key_s, 1e-9)))
+    def _chunk(self) -> int:
+        return _FIRST if self.key_s is None else max(self.least, int(CHUNK_S / max(self.key_s, 1e-9)))
 
     def _note(self, keys: int, took_s: float) -> None:
-        """Learn from a bite what a key costs, and whether larger bites are worth their time."""
+        """Measure the cost per key from a chunk, and decide whether larger chunks pay."""
         before, now = self.key_s, took_s / keys
-        if keys < self.least:  # the last keys of a round: what a call costs is not divided by as many
+        if keys < self.least:  # the rest of a round: too few keys to share the cost of a call
             return
         self.key_s = now
-        if took_s <= BITE_S:
+        if took_s <= CHUNK_S:
             return
-        if before is not None and now > 2 * before:  # the store is not what it was
+        if before is not None and now > 2 * before:  # the store has become slower: measure anew
             self.key_s, self.least, self.settled = None, _FIRST, False
         elif self.settled:
             return

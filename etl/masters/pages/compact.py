@@ -1,10 +1,10 @@
-"""Compaction: overlays folded into a new base, while readers read and refreshes go on.
+"""Compaction: fold overlays into a new base, concurrently with readers and refreshes.
 
-    begin    runs  B o1 o2            the merged rows are written as a new base B' without holding anybody up
+    begin    runs  B o1 o2            the merged rows are written as a new base B', without locks
     meanwhile      B o1 o2 o3         a refresh adds o3
-    commit   runs  B' o3              only what was folded is replaced
+    commit   runs  B' o3              only the folded runs are replaced
 
-If somebody published a new base meanwhile, the work is thrown away: nothing is lost by that.
+If a new base was published meanwhile, the result is discarded, without loss.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _PAGES_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class CompactWhen:
-    """When overlays cost readers more than a new base costs us."""
+    """When to compact: overlays cost readers more than a new base costs to write."""
 
     overlays: int = 8
     share_of_base: float = 0.1
 
     def due(self, manifest: Manifest) -> bool:
-        """Whether there is reason to compact."""
+        """Whether compaction pays."""
         changed = sum(run.rows for run in manifest.overlays)
         return len(manifest.overlays) > self.overlays or changed > self.share_of_base * max(1, manifest.base.rows)
 
 
 def compact(store: PageStore, config: PublishConfig | None = None, clock: Callable[[], datetime] = utc_now) -> Manifest:
-    """Fold all overlays of the current version into a new base. Gives the version in force afterwards."""
+    """Fold all overlays of the current version into a new base. Returns the current version afterwards."""
     config = config or PublishConfig()
     with store.building():
         with store.open() as view:
@@ -54,10 +54,10 @@ def compact(store: PageStore, config: PublishConfig | None = None, clock: Callab
 
 
 def _replaced(begun: Manifest, current: Manifest, base: RunEntry) -> tuple[RunEntry, ...] | None:
-    """The runs after compaction; None if the base is not the one we began with.
+    """The runs after compaction; None if the base has changed since it began.
 
-    A refresh may have folded an overlay that we folded too into a newer one. That newer one stays: for the
-    keys it has, it is at least as new as our base.
+    A refresh may have merged an overlay that is also in our base into a newer overlay. The newer overlay stays: for
+    its keys it is at least as new as our base.
     """
     if current.base != begun.base:
         return None

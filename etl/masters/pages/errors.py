@@ -1,4 +1,4 @@
-"""What can be wrong with a store of master pages: every error names the thing and the remedy."""
+"""Errors of a store of master pages: every message names the damaged part and the remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from etl.errors import TerminalError, TransientError
 
 
 class _Named(TerminalError):
-    """An error whose parts fill one sentence. It keeps them, and survives pickling, through `args`."""
+    """An error whose `args` fill its message. They survive pickling."""
 
     sentence = ""
 
@@ -24,19 +24,19 @@ class PageDamaged(_Named):
 
 
 class RunDamaged(_Named):
-    """(store, run, what): a run cannot be trusted as a whole."""
+    """(store, run, what): a run is damaged as a whole."""
 
     sentence = "master {0!r}: run {1} is damaged ({2}); publish the master again, and check the disk"
 
 
 class RunTruncated(_Named):
-    """(store, file, bytes found, bytes published): a file is shorter or longer than it was."""
+    """(store, file, bytes found, bytes published): a file does not have the published size."""
 
     sentence = "master {0!r}: {1} has {2} bytes instead of {3}; publish the master again, and check the disk"
 
 
 class RunMissing(_Named):
-    """(store, file): a file that a manifest names is not there."""
+    """(store, file): a file that a manifest names is missing."""
 
     sentence = "master {0!r}: {1} is missing; restore it, or publish the master again"
 
@@ -63,13 +63,13 @@ class NothingPublished(_Named):
 
 
 class VersionGone(_Named):
-    """(store, version): the version was never there or is collected already."""
+    """(store, version): the version never existed, or has been collected."""
 
     sentence = "master {0!r} has no version {1} any more; pin a version before using it, or use the current one"
 
 
 class KeysOutOfOrder(_Named):
-    """(store, key, key before it): rows said to be sorted are not."""
+    """(store, key, previous key): rows that should be sorted are not."""
 
     sentence = (
         "master {0!r}: key {1} comes after {2}, so the rows are not sorted by key; order them "
@@ -96,19 +96,19 @@ class ContradictoryChange(_Named):
 
 
 class RepublishNeeded(_Named):
-    """(table, why): what changed since the last version can no longer be told, so all of it has to be read."""
+    """(table, why): the changes since the last version are no longer known, so the whole table has to be read."""
 
     sentence = "changes of master table {0} cannot be followed: {1}; run `frontstage master publish`"
 
 
 class CountMismatch(_Named):
-    """(store, what, found, expected): a run that was just written does not add up, so it is not published."""
+    """(store, what, found, expected): the counts of a new run do not match, so it is not published."""
 
     sentence = "master {0!r}: {1} is {2}, expected {3}; nothing was published, the version before stays in force"
 
 
 class PositionMismatch(TransientError):
-    """Changes were read from another position than the one the store is at."""
+    """Changes were read from a position that is not the store's current one."""
 
     def __init__(self, store: str) -> None:
         super().__init__(store)
@@ -119,7 +119,7 @@ class PositionMismatch(TransientError):
 
 
 class StoreBusy(TransientError):
-    """Somebody else is publishing."""
+    """Another publisher is active."""
 
     def __init__(self, store: str, waited_s: float) -> None:
         super().__init__(store, waited_s)

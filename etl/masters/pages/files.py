@@ -1,7 +1,7 @@
-"""The few steps on the file system that durability depends on, in one place.
+"""Durable file operations, in one place.
 
-A file is whole or absent: written under another name, synced, renamed, and the folder synced. These steps
-are also where the tests rehearse a crash.
+A file appears atomically: written under a temporary name, synced, renamed, and the folder synced. Tests inject crashes
+at these steps.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _POLL_S = 0.02
 
 
 def sync(descriptor: int) -> None:
-    """Make what was written to an open file last."""
+    """Sync an open file to disk."""
     os.fsync(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last."""
+    """Sync a folder's entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -31,17 +31,17 @@ def sync_folder(folder: Path) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Give a finished file its name, in one step."""
+    """Rename a finished file, atomically."""
     source.rename(target)
 
 
 def remove(path: Path) -> None:
-    """Remove a file that may be gone already."""
+    """Remove a file if it exists."""
     path.unlink(missing_ok=True)
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """A small file, whole or absent."""
+    """Write a small file atomically and synced."""
     building = path.with_name(f".{path.name}.building")
     with building.open("wb") as file:
         file.write(data)
@@ -53,7 +53,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator[bool]:
-    """Hold a lock the kernel drops when this process ends. Yields whether it was obtained within `wait_s`."""
+    """Hold a file lock, which the kernel releases with the process. Yields whether it was obtained in `wait_s`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         yield acquire(file.fileno(), shared=shared, wait_s=wait_s)

@@ -1,12 +1,12 @@
-"""A manifest says what one version of a master consists of. It is written once and never changed.
+"""A manifest lists the runs of one version of a master. It is immutable.
 
     {"crc32": …, "manifest": {"format": 1, "version": 7, "rows_version": 5, "key": […], "schema": "…",
                               "runs": [base, overlay, …], "rows": …, "bytes": …,
                               "position": {…}, "published_at": "…"}}
 
-Runs are listed from oldest to newest: the base, then overlays. `position` is the source's own word for how
-far this version has read it; nobody else looks inside. `rows_version` stays the same through compaction and
-through refreshes that found nothing new, so what was remembered of the rows stays good.
+Runs are listed from oldest to newest: the base, then overlays. `position` is the source's own, opaque description of
+how far this version has read it. `rows_version` does not change by compaction or by a refresh without changes, so
+caches of rows stay valid.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ FORMAT = 1
 
 
 def run_name(kind: str, version: int) -> str:
-    """A name that no run had before, in any version."""
+    """A unique name for a run, never reused in any version."""
     return f"{kind}-{version:08d}-{secrets.token_hex(4)}"
 
 
 def made_for(name: str) -> int:
-    """The version a run was made for."""
+    """The version that a run was written for."""
     return int(name.split("-")[1])
 
 
@@ -66,7 +66,7 @@ class Manifest:
     rows_version: int  # the version that last changed a row: equal numbers mean equal rows
     shape: Shape
     runs: tuple[RunEntry, ...]
-    rows: int  # what a reader sees: upserts counted once, deleted rows not at all
+    rows: int  # visible rows: upserts count once, deleted rows do not count
     position: Position
     published_at: datetime
 
@@ -84,7 +84,7 @@ class Manifest:
         return sum(run.bytes + run.index_bytes for run in self.runs)
 
     def to_bytes(self) -> bytes:
-        """The manifest as a file."""
+        """The manifest as the bytes of its file."""
         body = {
             "format": FORMAT,
             "version": self.version,
@@ -102,7 +102,7 @@ class Manifest:
 
 
 def parse(store: str, file: str, data: bytes) -> Manifest:
-    """The manifest a file holds, or an error that names the file."""
+    """Parse a manifest's file; errors name the file."""
     try:
         whole = json.loads(data)
         body, crc32 = whole["manifest"], whole["crc32"]

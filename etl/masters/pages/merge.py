@@ -1,4 +1,4 @@
-"""Newest wins: rows of several runs over one range of keys become the rows a reader sees."""
+"""Merge rows of several runs over one range of keys; the newest run wins."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def newest_first(shape: Shape, parts: Sequence[pa.Table]) -> tuple[pa.Table, key
     table = pa.concat_tables([part.select(columns) for part in parts])
     deleted = np.concatenate([deleted_of(part) for part in parts])
     keys = key_codec.concat([shape.codes(part) for part in parts])
-    order = key_codec.argsort(keys)  # stable: of equal keys the newest stays in front
+    order = key_codec.argsort(keys)  # stable: among equal keys the newest stays first
     order = order[key_codec.first_of_equals(key_codec.take(keys, order))]
     return table.take(pa.array(order)), deleted[order]
 
 
 def visible(shape: Shape, parts: Sequence[pa.Table]) -> pa.Table | None:
-    """What a reader sees of stored rows given newest run first; None if there are no rows at all."""
+    """The visible rows among stored rows, given newest run first; None if there are no rows at all."""
     parts = [part for part in parts if part.num_rows]
     if not parts:
         return None

@@ -1,8 +1,8 @@
-"""Work on mapped pages that may be on disk: many threads wait for many pages where one would wait for one at a time.
+"""Parallel work on mapped pages that may be on disk: page faults of many threads overlap.
 
-A page that is not in memory is read when it is touched, and who touched it waits. Storage can do many such reads at
-once. So work on segments goes on in this thread as long as it does not wait; once a segment turns out to be slow, the
-others are done by threads. Arrow and NumPy release Python's lock while they search and copy, so the waits overlap.
+Touching a page that is not in memory blocks the thread until it is read; storage serves many such reads at once. So
+segments are processed in this thread until one turns out to be slow; the rest is done by a thread pool. Arrow and NumPy
+release the GIL while they search and copy, so the waits overlap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SLOW_S = 20e-6
 
 
 def parallel_map(work: Callable[[Item], Done], items: Sequence[Item], rows: Callable[[Item], int]) -> list[Done]:
-    """`work` on every item, in their order; `rows` says how much an item is."""
+    """Apply `work` to every item; results in order. `rows` gives the size of an item."""
     done: list[Done] = []
     for number, item in enumerate(items):
         began = time.perf_counter()

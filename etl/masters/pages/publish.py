@@ -1,9 +1,9 @@
-"""New versions of a master: the whole of it, or what changed.
+"""Write new versions of a master: all rows, or only changes.
 
     publish   snapshot ─► (sort) ─► base run ─► read back and check ─► commit
     refresh   changes ─► overlay of upserts and tombstones, smaller overlays folded in ─► check ─► commit
 
-Only one publisher works on a store at a time. Readers are never in its way, nor it in theirs.
+Publishers of a store exclude each other. Readers and the publisher never block each other.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Publisher:
         self._store, self._config, self._clock = store, config or PublishConfig(), clock
 
     def publish_from(self, source: MasterSource) -> Manifest:
-        """All of a source as a new base."""
+        """Publish all rows of a source as a new base."""
         with self._store.writing(self._config.wait_s), source.snapshot() as snapshot:
             return self._publish(snapshot)  # locked first: no refresh can get ahead of the snapshot
 
     def publish(self, snapshot: Snapshot) -> Manifest:
-        """A snapshot as a new base. The version before is in force until this one is on disk and checked."""
+        """Publish a snapshot as a new base. The previous version stays current until this one is synced and checked."""
         with self._store.writing(self._config.wait_s):
             return self._publish(snapshot)
 
@@ -74,13 +74,13 @@ class Publisher:
             return self._commit(shape, (base,), base.rows, snapshot.position)
 
     def refresh_from(self, source: MasterSource) -> Manifest:
-        """What changed in a source since the current version. With nothing new, the current version stays."""
+        """Publish a source's changes since the current version; without changes, the current version stays."""
         with self._store.writing(self._config.wait_s):
             current = self._store.manifest()
             return self._refresh(source.changes(current.position))
 
     def refresh(self, changes: Changes, since: Position | None = None) -> Manifest:
-        """Changes as a new version. `since` is where they were read from; the store must still be there."""
+        """Publish changes as a new version. `since` is the position they start from; it must be the store's."""
         with self._store.writing(self._config.wait_s):
             if since is not None and dict(self._store.manifest().position) != dict(since):
                 raise PositionMismatch(self._store.name)
@@ -101,7 +101,7 @@ class Publisher:
         return self._store.commit(Manifest(number, number, shape, runs, rows, position, self._clock()))
 
     def _moved(self, current: Manifest, position: Position) -> Manifest:
-        """The same rows, read further."""
+        """A manifest with the same rows and a newer position."""
         if dict(position) == dict(current.position):
             return current
         version, now = current.version + 1, self._clock()
@@ -111,7 +111,7 @@ class Publisher:
 def write_run(
     store: PageStore, kind: Literal["base", "overlay"], shape: Shape, rows: Iterable[pa.Table], size: PageSize
 ) -> RunEntry:
-    """Write a run and read it back: what a manifest names has been seen whole on disk."""
+    """Write a run, and verify it by reading it back before a manifest names it."""
     name = run_name(kind, store.next_version())
     given = 0
     with RunWriter(store.runs, name, shape, kind == "overlay", size) as writer:
@@ -149,7 +149,7 @@ def _distinct_keys(shape: Shape, keys: pa.Array) -> pa.Array:
 
 
 def _effective(view: MasterPages, rows: pa.Table, deleted: key_codec.Mask) -> tuple[pa.Table, key_codec.Mask, int]:
-    """Changes without those that change nothing, and by how many rows the master grows."""
+    """The changes without no-ops, and by how many rows the master grows."""
     old = view.rows_of(view.shape.codes(rows))
     place, present = _places(view.shape, old, rows)
     growth = int(np.count_nonzero(~deleted & ~present) - np.count_nonzero(deleted & present))
@@ -160,7 +160,7 @@ def _effective(view: MasterPages, rows: pa.Table, deleted: key_codec.Mask) -> tu
 
 
 def _places(shape: Shape, old: pa.Table, rows: pa.Table) -> tuple[key_codec.Rows, key_codec.Mask]:
-    """For each row the place of its key in `old`, and whether it is there at all."""
+    """For each row the position of its key in `old`, and whether the key is there."""
     keys = shape.codes(old)
     if not len(keys):
         return np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, np.bool_)
@@ -181,7 +181,7 @@ def _same_rows(left: pa.Table, right: pa.Table) -> key_codec.Mask:
 
 
 def _fold(view: MasterPages, newest: pa.Table) -> tuple[tuple[RunEntry, ...], pa.Table]:
-    """Take in the overlays before this one while they are no larger: so there are only about log(n)."""
+    """Merge earlier overlays into this one while they are no larger: so their number stays about log(n)."""
     kept, parts, rows = list(view.runs), [newest], newest.num_rows
     while len(kept) > 1 and kept[-1].entry.rows <= rows:
         run = kept.pop()

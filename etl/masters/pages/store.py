@@ -1,12 +1,12 @@
-"""The store of one master: its versions, who needs them, and what may be removed.
+"""The store of one master: its versions, their pins, and garbage collection.
 
-    versions/00000001.json … 00000007.json      the highest number is in force
-    commit     write aside → sync → rename to the next number → sync the folder
-    open       open the manifest, lock it shared, see that it still has its name
-    collect    lock a manifest exclusively, see that no pin names it, remove it; then remove runs nobody names
+    versions/00000001.json … 00000007.json      the highest number is current
+    commit     write temporary file → sync → rename to the next number → sync the folder
+    open       open the manifest, lock it shared, check that it still has its name
+    collect    lock a manifest exclusively, check that no pin names it, remove it; then remove unreferenced runs
 
-Two rules make crashes harmless: a manifest gets its name only after all it names is on disk and was read back,
-and a file is removed only after no manifest names it.
+Two rules make crashes harmless: a manifest is renamed only after all runs in it are synced and verified, and a file is
+removed only after no manifest names it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SORTING = "sorting-"
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a collection removed."""
+    """The result of a collection."""
 
     versions: tuple[int, ...]
     files: int
@@ -44,7 +44,7 @@ class Collected:
 
 
 class PageStore:
-    """Everything under one root. Cheap to make; keep one per process, it remembers what it has verified."""
+    """The store under one root. Cheap to create; keep one per process, as it caches which pages are verified."""
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
@@ -62,11 +62,11 @@ class PageStore:
         return [number for number in self._numbers() if number > self._discarded()]
 
     def next_version(self) -> int:
-        """The number of the next version: one that has never been, for equal numbers mean equal rows."""
+        """The number of the next version, never used before: equal numbers mean equal rows."""
         return max([self._discarded(), *self._numbers()]) + 1
 
     def number_on(self) -> None:
-        """All manifests are gone, or none was there: the next version has a number that no run was made for."""
+        """Continue the numbering without manifests: the next number is one that no run was written for."""
         made = [manifest.made_for(path.name) for path in self.runs.glob("*-*.arrows")]
         if made and not self._numbers():
             make_folder(self._versions)
@@ -83,17 +83,17 @@ class PageStore:
             return 0
 
     def current(self) -> int | None:
-        """The version in force, if any."""
+        """The current version, if any."""
         return max(self.versions(), default=None)
 
     def manifest(self, version: int | None = None) -> Manifest:
-        """What a version consists of; the current one unless told."""
+        """The manifest of a version; by default the current one."""
         number, data, release = self._hold(version)
         release()
         return manifest.parse(self.name, self._path(number).name, data)
 
     def commit(self, new: Manifest) -> Manifest:
-        """Put a version in force. The caller holds `writing()` and has checked the runs."""
+        """Make a version current. The caller holds `writing()` and has verified the runs."""
         make_folder(self._versions)
         assert new.version == self.next_version(), "versions are numbered one after the other"
         files.write_durably(self._path(new.version), new.to_bytes())
@@ -107,9 +107,9 @@ class PageStore:
     def open(
         self, version: int | None = None, *, columns: Sequence[str] | None = None, random_access: bool = False
     ) -> MasterPages:
-        """The reader of a version (the current one unless told), which exists until the reader is closed.
+        """Open a version (by default the current one), which is kept until the reader is closed.
 
-        `columns` leaves out what is not needed. `random_access` tells the kernel not to read ahead: better when
+        `columns` selects the columns to read. `random_access` tells the kernel not to read ahead: better when
         the master is far larger than memory and only looked up, worse for scans.
         """
         number, data, release = self._hold(version)
@@ -128,7 +128,7 @@ class PageStore:
             raise
 
     def _hold(self, version: int | None) -> tuple[int, bytes, Callable[[], None]]:
-        """Number and bytes of a manifest that cannot be collected until `release` is called."""
+        """Lock a manifest against collection: its number and bytes, and the function that releases the lock."""
         while True:
             number = self.current() if version is None else version
             if number is None:
@@ -144,7 +144,7 @@ class PageStore:
             file = path.open("rb")
         except FileNotFoundError:
             return None
-        # Blocks only while somebody decides whether to collect this very version.
+        # Blocks only while a collector checks this version.
         if not files.acquire(file.fileno(), shared=True, wait_s=30.0) or os.fstat(file.fileno()).st_nlink == 0:
             file.close()
             return None
@@ -153,7 +153,7 @@ class PageStore:
     # --- pins
 
     def pin(self, owner: str, now: datetime, version: int | None = None) -> int:
-        """Keep a version for an owner until `unpin`. An owner keeps the pin it has: a retry sees the same rows."""
+        """Keep a version for an owner until `unpin`. An existing pin stays: a retry sees the same rows."""
         earlier = self.pins.of(owner)
         if earlier is not None:
             return earlier.version
@@ -165,13 +165,13 @@ class PageStore:
         return number
 
     def unpin(self, owner: str) -> None:
-        """The owner no longer needs its version."""
+        """Remove an owner's pin."""
         self.pins.drop(owner)
 
     # --- damage
 
     def is_whole(self) -> bool:
-        """Whether every byte of the current version is what was published; reads all of it."""
+        """Whether all checksums of the current version match; reads all of it."""
         try:
             found = self.manifest()
             for entry in found.runs:
@@ -183,7 +183,7 @@ class PageStore:
         return True
 
     def discard(self) -> None:
-        """Forget all versions and pins, for one of them is damaged: the next publishing begins anew, numbering on."""
+        """Remove all versions and pins, after damage: the next publish starts a new base with the next number."""
         with self.writing(30.0):
             self._open_runs = {}
             numbers = self.versions()
@@ -198,7 +198,7 @@ class PageStore:
 
     @contextmanager
     def writing(self, wait_s: float) -> Iterator[None]:
-        """Be the only one who commits or collects."""
+        """The exclusive lock for commits and collection."""
         with files.locked(self.root / "writer.lock", wait_s=wait_s) as obtained:
             if not obtained:
                 raise StoreBusy(self.name, wait_s)
@@ -207,7 +207,7 @@ class PageStore:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """Keep files that no manifest names yet from being collected."""
+        """Protect files that no manifest names yet from collection."""
         make_folder(self.runs)
         with files.locked(self.root / "building.lock", shared=True, wait_s=30.0):
             yield
@@ -215,15 +215,15 @@ class PageStore:
     def collect(
         self, now: datetime, *, keep: int = 2, pins_for: timedelta | None = None, wait_s: float = 30.0
     ) -> Collected:
-        """Remove versions nobody needs: not among the `keep` newest, not open anywhere, not pinned.
+        """Remove versions that are not among the `keep` newest, not open and not pinned.
 
-        Pins older than `pins_for` count no more: their owners are taken for dead.
+        Pins older than `pins_for` are ignored: their owners are presumed dead.
         """
         with self.writing(wait_s):
             for pin in self.pins.all():
                 if pins_for is not None and now - pin.since > pins_for:
                     self.pins.drop(pin.owner)
-            for folder in self.root.glob(f"{SORTING}*"):  # of a publisher that crashed: we are the only one now
+            for folder in self.root.glob(f"{SORTING}*"):  # left by a crashed publisher: we hold the lock
                 shutil.rmtree(folder, ignore_errors=True)
             removed = tuple(number for number in self.versions()[: -max(1, keep)] if self._remove_version(number))
             with files.locked(self.root / "building.lock") as alone:
@@ -242,7 +242,7 @@ class PageStore:
 
     def _remove_unnamed(self) -> tuple[int, int]:
         if self._versions.is_dir():
-            files.sync_folder(self._versions)  # a manifest must not come back after its files are gone
+            files.sync_folder(self._versions)  # a power cut must not restore a manifest whose files are gone
         named = {run.name for number in self.versions() for run in self.manifest(number).runs}
         count = size = 0
         for path in sorted(self.runs.iterdir()):

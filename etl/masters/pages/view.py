@@ -1,6 +1,6 @@
 """One version of a master, through the three ports of the joins.
 
-    lookup         sorted wanted codes → newest run, then the next older for what is left → gather
+    lookup         sorted wanted codes → newest run, then older ones for the rest → gather
     read_pages     fences of all runs together cut the keys into pages; a page merges what the runs have in it
     pages_holding  the fences say which pages; a key outside every run's fences costs no page
 
@@ -29,7 +29,7 @@ from etl.masters.rows.shape import CODE, DELETED, deleted_of
 
 
 class MasterPages:
-    """The reader of one pinned version. A context manager: closing it lets the version be collected."""
+    """The reader of one pinned version. A context manager: closing it allows the version to be collected."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class MasterPages:
 
     @property
     def version(self) -> int:
-        """Which version this is; pins are made of it."""
+        """The version's number, as pinned."""
         return self.manifest.version
 
     @property
     def rows_version(self) -> int:
-        """Equal numbers mean equal rows: what caches of rows go by."""
+        """Equal numbers mean equal rows; the key of caches."""
         return self.manifest.rows_version
 
     @property
@@ -63,18 +63,18 @@ class MasterPages:
 
     @property
     def change_tracking(self) -> ChangeTracking:
-        """Runs never change, so their names tell what is new."""
+        """Supported: runs are immutable, so new names mean changes."""
         return self
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What this version is made of; `touched` tells versions apart by it."""
+        """The names of this version's runs, by which `touched` compares versions."""
         return tuple(run.entry.name for run in self.runs)
 
     def touched(self, keys: pa.Array, since: Collection[str]) -> key_codec.Mask | None:
-        """Which keys may have other rows than in a version made of the parts `since`; None: it cannot be told.
+        """Which keys may have other rows than in a version made of the parts `since`; None: unknown.
 
-        It can when that version is an earlier one on the same base: parts of it that are gone went into newer ones.
+        It is known for an earlier version on the same base: overlays of it that are gone were merged into newer ones.
         """
         newer = self._newer(since)
         if newer is None:
@@ -95,9 +95,9 @@ class MasterPages:
         return newer
 
     def rows_since(self, since: Collection[str]) -> pa.Table | None:
-        """The rows that may be other than in a version made of the parts `since`, deleted ones left out.
+        """The rows that may differ from a version made of the parts `since`, without deleted ones.
 
-        None when it cannot be told, as with `touched`.
+        None when that is unknown, as with `touched`.
         """
         newer = self._newer(since)
         if newer is None:
@@ -109,12 +109,12 @@ class MasterPages:
         return self.lookup(keys.column(0).combine_chunks())
 
     def size(self, wanted: PageSize) -> PageSize:
-        """How to cut rows that join this version: its pages stay as large as its base has them."""
+        """The page size for new runs of this version: the same as its base's."""
         return replace(wanted, page_rows=self.runs[0].index.page_rows)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of every table handed out."""
+        """The columns of every returned table."""
         empty = pa.Table.from_batches([], self.shape.schema)
         return self.shape.public(empty, self.columns).schema
 
@@ -127,7 +127,7 @@ class MasterPages:
         self.close()
 
     def close(self) -> None:
-        """Give up the version. Tables handed out stay valid: they keep the files mapped."""
+        """Release the version. Returned tables stay valid: they keep the files mapped."""
         self._release()
 
     # --- MasterLookup
@@ -138,7 +138,7 @@ class MasterPages:
         return self.shape.public(self.rows_of(wanted), self.columns)
 
     def rows_of(self, wanted: pa.Array) -> pa.Table:
-        """The rows of distinct sorted codes, in our own columns."""
+        """The rows of distinct sorted codes, in the shape's columns."""
         parts = []
         for run in reversed(self.runs):
             if not len(wanted):
@@ -165,7 +165,7 @@ class MasterPages:
     # --- MasterScan
 
     def page_count(self) -> int:
-        """How many pages one pass takes."""
+        """The number of pages."""
         return len(self._fences)
 
     def read_pages(self, first: int, count: int) -> pa.Table:
@@ -175,7 +175,7 @@ class MasterPages:
         return self.shape.public(self._rows(first, first + count, self.columns), self.columns)
 
     def stored_rows(self, pages_at_once: int) -> Iterator[pa.Table]:
-        """All visible rows as the files hold them, in key order; what compaction writes."""
+        """All visible rows in stored form, in key order, for compaction."""
         every = self.shape.schema.names[len(self.shape.key) :]
         for first in range(0, self.page_count(), pages_at_once):
             yield self._rows(first, min(self.page_count(), first + pages_at_once), every, code=True)
@@ -201,7 +201,7 @@ class MasterPages:
     # --- MasterIndex
 
     def pages_holding(self, keys: pa.Array) -> tuple[pa.Table, int]:
-        """All rows of the pages in which keys may lie, and how many pages that were."""
+        """All rows of the pages in which keys may lie, and the number of these pages."""
         wanted = key_codec.sorted_distinct(self.shape.codes_of_keys(keys))
         possible = np.zeros(len(wanted), np.bool_)
         for run in self.runs:

@@ -1,4 +1,4 @@
-"""What the catalog of Postgres tells about a master table: its columns, its key, and whether an index serves it."""
+"""A master table in Postgres's catalog: its columns, its key, and usable indexes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Index(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A master table as its readers need to know it."""
+    """A master table's description for readers."""
 
     shape: Shape
     key: KeySql
@@ -76,7 +76,7 @@ class Described:
 
 
 def describe(connection: Connection, table: str, key: Sequence[str], columns: Sequence[str] | None) -> Described:
-    """Look a table up. Refuses keys that cannot be joined, and rows without a key."""
+    """Describe a table. Raises for keys that cannot be joined, and for rows without a key."""
     try:
         return _described(connection, table, tuple(key), columns)
     except psycopg2.ProgrammingError as error:
@@ -84,7 +84,7 @@ def describe(connection: Connection, table: str, key: Sequence[str], columns: Se
 
 
 def table_schema(connection: Connection, table: str) -> pa.Schema:
-    """All columns of a table with the types that joins see; not nullable where the table says so."""
+    """All columns of a table with their join types; not nullable where the table says so."""
     known = [_Column(*row) for row in _asked(connection, _COLUMNS, table)]
     if not known:
         raise unreadable(table, "it does not exist")
@@ -133,13 +133,13 @@ def _asked(connection: Connection, query: str, table: str) -> list[tuple[Any, ..
 def _key_column(column: _Column) -> KeyColumn:
     if column.type_id not in (*_INTEGERS, *_TEXTS):
         raise KeyTypeUnsupported(column.type)
-    if not column.exact:  # 'a' would be the key of 'A'
+    if not column.exact:  # a case-insensitive collation: 'a' would equal 'A'
         raise KeyTypeUnsupported(f"{column.type} with a nondeterministic collation")
     return KeyColumn(column.name, column.type_id in _TEXTS, column.by_bytes)
 
 
 def _schema(connection: Connection, table: str, columns: Sequence[_Column]) -> pa.Schema:
-    """The types that publishing the table would give."""
+    """The same types as in published pages."""
     own = {column.name: _own_type(column.type) for column in columns}
     usual = postgres.arrow_types(connection, table, [name for name, known in own.items() if known is None])
     return pa.schema(
@@ -148,7 +148,7 @@ def _schema(connection: Connection, table: str, columns: Sequence[_Column]) -> p
 
 
 def _own_type(sql_type: str) -> pa.DataType | None:
-    """Numbers without a scale, or too long for a decimal, stay exact as text; None: as everywhere."""
+    """Numerics without a scale, or too long for a decimal, become exact text; None: the default type."""
     if sql_type.startswith("timestamp") and sql_type.endswith("without time zone"):
         return pa.timestamp("us")
     precision = re.fullmatch(r"numeric(?:\((\d+),-?\d+\))?", sql_type)

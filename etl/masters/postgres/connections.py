@@ -1,12 +1,12 @@
-"""Connections that read masters as Arrow. What their driver knows of a server's types is kept; connections are not.
+"""ADBC connections that read masters as Arrow. The driver's catalogue of types is cached; connections are not.
 
-    a reading ── is the catalogue of types as it was? ─┬─ yes ─▶ a connection on what is kept                2 ms
-                                                       └─ no ──▶ the driver reads the catalogue again, kept   50 ms
+    connect ── is the cached catalogue current? ─┬─ yes ─▶ a connection with the cached one               2 ms
+                                                 └─ no ──▶ the driver reads the catalogue, cached        50 ms
 
-The driver reads the whole catalogue of types before it can connect, which took most of the time of a batch without new
-master rows. What is kept holds no connection: none that dies between batches, holds up a `drop database`, or is shared
-with a forked process. It is replaced when a type comes, goes or changes, or another server answers, and closed when
-the last reading on it ends: the driver gives nothing back by itself. A few servers' are kept, those used last. See
+The driver reads the whole catalogue of types before it connects, which took most of the time of a batch without new
+master rows. The cache holds no connection that could die between batches, block a `drop database`, or be shared with a
+forked process. An entry is replaced when a type is added, dropped or changed, or another server answers, and closed
+when its last connection ends: the driver frees nothing by itself. The most recently used servers are cached. See
 ADR 113.
 """
 
@@ -30,7 +30,7 @@ Types = tuple[Any, ...]
 
 @dataclass(slots=True)
 class _Known:
-    """What the driver has read of one server, and how many readings use it."""
+    """The driver's database object of one server, and the number of connections that use it."""
 
     database: Any = field(repr=False)
     types: Types
@@ -54,7 +54,7 @@ class ArrowConnections:
 
     @contextmanager
     def connect(self, dsn: str) -> Iterator[Connection]:
-        """A connection of one's own, closed at the end."""
+        """A new connection, closed at the end."""
         known = self._begin(dsn, _types_of(dsn))
         try:
             borrowed: Any = _StaysOpen()
@@ -87,10 +87,10 @@ class ArrowConnections:
 
 
 class _StaysOpen:
-    """What a connection closes with itself, in the place of the database that others use, too."""
+    """A stand-in for the shared database, which a connection would close with itself."""
 
     def close(self) -> None:
-        """Nothing: `ArrowConnections` closes the database."""
+        """Does nothing: `ArrowConnections` closes the database."""
 
 
 def _types_of(dsn: str) -> Types:

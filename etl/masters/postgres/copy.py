@@ -1,4 +1,4 @@
-"""Rows of a Postgres master as Arrow, and what can go wrong on the way, as sentences."""
+"""Rows of a Postgres master as Arrow; failures become our errors."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def copied(connection: Connection, table: str, query: sql.Composable, schema: pa
 
 
 def selected(field: pa.Field) -> sql.Composable:
-    """A column as it is asked for, so that it can be read from text."""
-    spelled = "{}::text" if pa.types.is_boolean(field.type) else "{}"  # true and false: COPY would say t and f
+    """A column's expression in the query, readable from COPY's text."""
+    spelled = "{}::text" if pa.types.is_boolean(field.type) else "{}"  # true and false, not COPY's t and f
     return sql.SQL(spelled).format(sql.Identifier(field.name))
 
 
 def unreadable(table: str, why: str) -> MissingPart:
-    """The table or a part of it is not there, or not for us."""
+    """The error for a table, or a part of it, that is missing or not permitted."""
     return MissingPart(f"master table {table} cannot be read ({why})", _REMEDY)

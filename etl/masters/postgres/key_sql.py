@@ -1,13 +1,13 @@
-"""The key of a Postgres table, in SQL: which rows have one of these keys, which lie between two, where pages begin.
+"""SQL about the key of a Postgres table: rows with these keys, rows between two keys, the first keys of pages.
 
     lookup   id = any('{7,9}'::bigint[])                        (region, code) in (select * from unnest(…, …))
     page     id >= 7 and id < 9                                 (region, code) >= (1, 'a') and (region, code) < (1, 'k')
 
-Text is ordered by its bytes, because the pages of a key are found here and not by the server. Where the column's own
-collation sorts by bytes (C, POSIX, C.UTF-8 of Postgres itself), its index serves. Elsewhere every comparison says
-COLLATE "C", which only an index made with it can serve: `create index on t (code collate "C")`.
+Text is ordered by its bytes, because the page of a key is found here and not by the server. Where the column's own
+collation sorts by bytes (C, POSIX, C.UTF-8 of Postgres itself), its index can be used. Elsewhere every comparison says
+COLLATE "C", which needs an index with that collation: `create index on t (code collate "C")`.
 
-Values enter as quoted literals, many keys as one array literal: a statement has few parts, however many keys it has.
+Values are quoted literals, many keys one array literal: the statement's size in parts does not depend on their number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KeyColumn:
     ordered_by_bytes: bool  # by its own collation; integers are always in order
 
     def ordered(self) -> sql.Composable:
-        """The column as it is compared and sorted."""
+        """The column's expression for comparing and sorting."""
         plain = sql.Identifier(self.name)
         return plain if self.ordered_by_bytes else sql.SQL('{} collate "C"').format(plain)
 
@@ -53,7 +53,7 @@ class KeySql:
     columns: tuple[KeyColumn, ...]
 
     def order(self) -> sql.Composable:
-        """What to sort by."""
+        """The ORDER BY expression."""
         return _COMMA.join(column.ordered() for column in self.columns)
 
     def any_of(self, parts: Sequence[pa.Array]) -> sql.Composable:
@@ -64,17 +64,17 @@ class KeySql:
         return sql.SQL("({}) in (select * from unnest({}))").format(self._names(), arrays)
 
     def between(self, first: Sequence[Any] | None, stop: Sequence[Any] | None) -> sql.Composable:
-        """Rows from a key on, up to but without another; None is no bound."""
+        """Rows between two keys, the second exclusive; None is no bound."""
         bounds = [self._compared(">=", first)] if first is not None else []
         bounds += [self._compared("<", stop)] if stop is not None else []
         return sql.SQL(" and ").join(bounds) if bounds else sql.SQL("true")
 
     def null(self) -> sql.Composable:
-        """Rows whose key is not whole."""
+        """Rows with NULL in the key."""
         return sql.SQL(" or ").join(sql.SQL("{} is null").format(sql.Identifier(c.name)) for c in self.columns)
 
     def fences(self, page_rows: int, *, indexed: bool) -> sql.Composable:
-        """The first key of every page. With an index it is hopped along, else all keys are sorted once."""
+        """The first key of every page: with an index by skipping from page to page, else by sorting all keys once."""
         given = {
             "keys": self._names(),
             "order": self.order(),
@@ -98,7 +98,7 @@ class KeySql:
         return sql.SQL("({}) > ({})").format(here, last)
 
 
-# A hop reads the index of one page and nothing else: four times faster than numbering every row.
+# A skip reads the index entries of one page and nothing else: four times faster than numbering every row.
 _HOPPING = """
 with recursive fence({keys}) as (
     (select {keys} from {table} order by {order} limit 1)
@@ -128,7 +128,7 @@ def _escaped(values: pa.Array) -> pa.Array:
 
 
 def storable(parts: Sequence[pa.Array]) -> pa.Array:
-    """Which keys Postgres could hold at all: its text has no NUL character, and a literal must not have one."""
+    """Which keys Postgres can store: text and literals must not contain NUL."""
     fine = pa.array([True] * len(parts[0]), pa.bool_())
     for part in parts:
         if pa.types.is_string(part.type):

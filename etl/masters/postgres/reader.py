@@ -1,18 +1,18 @@
 """Master data straight from a Postgres table, through all three ports, every reader inside one snapshot.
 
-    driver    with exported_snapshot(dsn) as snapshot:          holds the transaction open for the whole batch
+    driver    with exported_snapshot(dsn) as snapshot:          keeps the transaction open for the whole batch
                   pinned = snapshot.pin("shop.clients", ["client_id"])
                       │ travels with the plan: snapshot id, version, columns
     workers   with pinned.open() as master:                     one connection, inside that snapshot
                   master.lookup(keys)                           many keys per statement, through COPY
                   master.read_pages(0, 8)                       key ranges, in key order
 
-All workers of a batch see the same rows, whatever is committed meanwhile, and the batch can say which version it saw.
-Who alters or drops a pinned table waits until the batch is over.
+All workers of a batch see the same rows, whatever is committed meanwhile, and the batch records the version it saw.
+ALTER and DROP of a pinned table block until the batch is over.
 
-A page is a range of keys, from its fence up to the next one; the first begins below all keys and the last has no end.
-So any fences give every row exactly once, and good ones give pages of even size. They are found when a page is first
-asked for, never for lookups. Fences found once (`snapshot.with_fences`) can serve every task, and later batches too.
+A page is a range of keys, from its fence up to the next one; the first page has no lower and the last no upper bound.
+So any fences give every row exactly once, and good ones give pages of even size. They are computed when a page is first
+read, never for lookups. Fences computed once (`snapshot.with_fences`) can serve every task, and later batches too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SETTINGS = "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local 
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable(Shaped):
-    """A master table at one version: all a worker needs to read it. It holds a DSN, and does not show it."""
+    """A master table at one version: everything a worker needs to read it. Contains a DSN, hidden in `repr`."""
 
     dsn: str = field(repr=False)
     snapshot: str
@@ -63,19 +63,19 @@ class PinnedTable(Shaped):
         return self.shape.store
 
     def open(self) -> PostgresReader:
-        """A reader with one connection of its own, for as long as its block lasts."""
+        """A reader with its own connection, for use as a context manager."""
         return PostgresReader(self)
 
 
 class MasterSnapshot:
-    """What is committed now, held still for the whole block of `exported_snapshot`."""
+    """The snapshot that `exported_snapshot` holds for its block."""
 
     def __init__(
         self, dsn: str, connection: Connection, name: str, versions: Mapping[str, int], moment: str, origin: str
     ) -> None:
         self._dsn, self._connection, self._name = dsn, connection, name
         self._versions, self._moment = versions, moment
-        self.origin = origin  # versions are counted anew on another server, after a restore, in another database
+        self.origin = origin  # versions restart on another server, after a restore, in another database
 
     def pin(
         self,
@@ -87,7 +87,7 @@ class MasterSnapshot:
         rows_per_query: int = 5_000,
         fences: pa.Table | None = None,
     ) -> PinnedTable:
-        """A table for workers to read; `columns` besides the key, all of them unless told."""
+        """Pin a table for workers; `columns` besides the key, by default all."""
         for name, value in {"page_rows": page_rows, "rows_per_query": rows_per_query}.items():
             if value <= 0:
                 raise SettingsError(f"{name}={value} is not positive; give the number of rows to read at once")
@@ -106,17 +106,17 @@ class MasterSnapshot:
         )
 
     def fences(self, pinned: PinnedTable) -> pa.Table:
-        """Where the pages of a table begin, found once so that no task has to: 0.1 s per million rows once vacuumed."""
+        """The first keys of a table's pages, computed once for all tasks: 0.1 s per million rows once vacuumed."""
         return _find_fences(self._connection, pinned)
 
     def with_fences(self, pinned: PinnedTable) -> PinnedTable:
-        """The same table with its pages laid out."""
+        """The same table with its fences."""
         return replace(pinned, fences=self.fences(pinned))
 
 
 @contextmanager
 def exported_snapshot(dsn: str) -> Iterator[MasterSnapshot]:
-    """Hold what is committed now for as long as the block lasts; other connections can read the same."""
+    """Export a snapshot for the duration of the block; other connections can read in it."""
     with postgres.connect(dsn) as connection:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         with connection.cursor() as cursor:
@@ -172,7 +172,7 @@ class PostgresReader:
     # --- MasterLookup
 
     def lookup(self, keys: pa.Array) -> pa.Table:
-        """The rows of distinct keys; a key without a row is simply not in the answer."""
+        """The rows of distinct keys; keys without a row are left out."""
         ordered = self._sorted(keys)
         size = self._pinned.rows_per_query
         chunks = [[part.slice(at, size) for part in ordered] for at in range(0, len(ordered[0]), size)]
@@ -180,7 +180,7 @@ class PostgresReader:
         return self._public(rows)
 
     def _sorted(self, keys: pa.Array) -> list[pa.Array]:
-        """The columns of the keys that can have a row, in key order: neighbours share pages of the index."""
+        """The columns of the storable keys, in key order: neighbours share pages of the index."""
         keys = to_contiguous(keys)
         order = pa.array(key_codec.argsort(self._shape.codes_of_keys(keys)))
         parts = keys.flatten() if pa.types.is_struct(keys.type) else [keys]
@@ -191,11 +191,11 @@ class PostgresReader:
     # --- MasterScan
 
     def page_count(self) -> int:
-        """How many pages one pass takes."""
+        """The number of pages."""
         return int(self._pages().num_rows)
 
     def read_pages(self, first: int, count: int) -> pa.Table:
-        """The rows of pages in a row, in key order, by one statement."""
+        """The rows of consecutive pages, in key order, by one statement."""
         if not 0 <= first <= first + count <= self.page_count():
             raise IndexError(f"pages {first} to {first + count - 1} are not all among {self.page_count()} pages")
         stop = first + count
@@ -207,7 +207,7 @@ class PostgresReader:
     # --- MasterIndex
 
     def pages_holding(self, keys: pa.Array) -> tuple[pa.Table, int]:
-        """All rows of the pages in which keys would lie, and how many pages that were."""
+        """All rows of the pages in which keys would lie, and the number of these pages."""
         wanted = self._shape.codes_of_keys(keys)
         if self.page_count() == 0:
             return self._public([]), 0
@@ -240,7 +240,7 @@ class PostgresReader:
 
 
 def _find_fences(connection: Connection, pinned: PinnedTable) -> pa.Table:
-    """The first key of every page, each once."""
+    """The distinct first keys of all pages."""
     query = pinned.key_sql.fences(pinned.page_rows, indexed=pinned.indexed)
     schema = pa.schema([pinned.shape.schema.field(name) for name in pinned.key])
     fences = copied(connection, pinned.table, query, schema)
@@ -249,5 +249,5 @@ def _find_fences(connection: Connection, pinned: PinnedTable) -> pa.Table:
 
 
 def _number(moment: str) -> int:
-    """A version for tables that count none: another one whenever anything was committed anywhere."""
+    """A version for tables without a version counter: it changes with any commit on the server."""
     return int.from_bytes(hashlib.blake2b(moment.encode(), digest_size=8).digest(), "big") >> 1

@@ -1,13 +1,13 @@
-"""A master table in Postgres as a source of master pages: all of it at one moment, and what changed since.
+"""A master table in Postgres as a source of master pages: a snapshot, and the changes since.
 
     snapshot   one read-only transaction: its position, then COPY … ORDER BY key, as Arrow, batch by batch
-    changes    the change log's keys that the last snapshot did not show ─► their rows as they are now
+    changes    keys in the change log that are invisible in the last snapshot ─► their current rows
                a key without a row was deleted
 
-The position is the snapshot itself (`xmin:xmax:running`), not a number: transactions commit in another order than they
-draw numbers. Whatever a snapshot did not show, because it was still running or had not begun, the next one reads,
-once. Where triggers are not allowed, the column that dates rows is followed instead, with an overlap; deletions then
-wait for the next publishing.
+The position is the snapshot itself (`xmin:xmax:running`), not a sequence number: transactions do not commit in the
+order of their ids. A change that was invisible in one snapshot, because its transaction was running or had not begun,
+is read exactly once by a later one. Where triggers are not allowed, the timestamp column is used instead, with an
+overlap; deletions then wait for the next full publish.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REWRITTEN = "it was truncated or changed in bulk"
 
 
 class PostgresMaster:
-    """One master table. `columns` are those to publish besides the key; all of them unless told."""
+    """One master table. `columns` are those to publish besides the key; by default all."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class PostgresMaster:
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """All rows in key order, inside one transaction that lasts as long as the block."""
+        """All rows in key order, inside one transaction for the duration of the block."""
         with self._reading() as ask:
             position = self._position(ask)
             columns = self._described(ask)
@@ -67,7 +67,7 @@ class PostgresMaster:
             yield Snapshot(_plain_schema(reader.schema), self._key, self._batches(reader), position, presorted=True)
 
     def changes(self, since: Position) -> Changes:
-        """What happened after a position. Raises `RepublishNeeded` when that can no longer be told."""
+        """The changes after a position. Raises `RepublishNeeded` when they are no longer known."""
         with self._reading() as ask:
             now = self._position(ask)
             self._check_same_history(since, now)
@@ -171,7 +171,7 @@ class PostgresMaster:
         while True:
             try:
                 batch = next(reader, None)
-            except (pa.ArrowException, OSError) as error:  # what a broken connection looks like half-way
+            except (pa.ArrowException, OSError) as error:  # raised by a connection that breaks half-way
                 raise MasterUnavailable(self._table) from error
             if batch is None:
                 return
@@ -194,7 +194,7 @@ class PostgresMaster:
 
     @contextmanager
     def _reading(self) -> Iterator[Ask]:
-        """One repeatable, read-only transaction: everything asked inside it sees the same moment."""
+        """One repeatable-read, read-only transaction."""
         try:
             with driver_state().arrow.connect(self._dsn) as connection, ExitStack() as cursors:
                 ask = partial(_ask, connection, cursors)
@@ -210,7 +210,7 @@ class PostgresMaster:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """How a column travels: as it is, or as text when Arrow has no flat form for its type."""
+    """How a column is read: in its own type, or as text when Arrow has no flat type for it."""
 
     name: str
     as_text: bool
@@ -225,7 +225,7 @@ class _Column:
         return f"{expression}{'::text' if self.as_text else ''} as {_quoted(self.name)}"
 
     def ordered(self) -> str:
-        """Text by its bytes, as pages are sorted."""
+        """The ORDER BY expression: text by its bytes, as pages are sorted."""
         cast = "::text" if self.as_text else ""
         return f"{_quoted(self.name)}{cast}" + (' collate "C"' if self.is_text else "")
 
@@ -238,7 +238,7 @@ _OR_BY = 'grant TRIGGER on it, or write follow = "updated_at" in the pipeline\'s
 
 
 def keep_change_log(dsn: str, table: str, key: Sequence[str]) -> bool:
-    """Have the changes of a table noted from now on, by triggers on it; False when they are already."""
+    """Create triggers that log a table's changes; False when they exist already."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute(postgres.statement("master_log_feed").replace("$1", "%(table)s"), {"table": table})
         feed, *_ = cursor.fetchone() or ("",)
@@ -257,7 +257,7 @@ def keep_change_log(dsn: str, table: str, key: Sequence[str]) -> bool:
 
 
 def prune_change_log(dsn: str, table: str, position: Position) -> int:
-    """Forget log entries that a store at `position`, and everybody after it, has read. Gives how many."""
+    """Delete log entries that a store at `position`, or later, has read. Returns how many."""
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute(postgres.statement("master_log_prune"), {"table": table, "snapshot": position["snapshot"]})
         connection.commit()
@@ -275,7 +275,7 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
-    """Numbers with a fixed scale become decimals; those without one stay text, exact to the last digit."""
+    """Numerics with a fixed scale become decimals; those without one stay exact text."""
     if _is_numeric(field):
         typmod = int((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1"))
         fixed = typmod >= 4

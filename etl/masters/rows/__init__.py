@@ -1,5 +1,5 @@
-"""Rows of masters, outside and in files.
+"""Rows of masters, in memory and in files.
 
-shape       columns and key of a store: what it takes, what it gives
-key_codec   keys as sortable codes: all order and all search happen on them
+shape       columns and key of a store
+key_codec   keys as sortable codes, used for all sorting and searching
 """

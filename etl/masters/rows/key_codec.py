@@ -1,12 +1,12 @@
-"""One sortable code per key, whatever the key is made of: all order and all search happen on codes.
+"""One sortable code per key, for any key type: all sorting and searching uses codes.
 
-    integer key            int64, the value itself            guessed where keys count up, else searched by NumPy
-    string or binary key   its bytes, as they are             searched by a vectorised binary search
+    integer key            int64, the value itself            interpolated where keys are dense, else searched by NumPy
+    string or binary key   its bytes, unchanged               searched by a vectorised binary search
     several columns        bytes that order as the columns do, one after the other:
                              integer → 8 bytes, big end first, sign flipped
                              text    → its bytes with 00 escaped as 00 FF, ended by 00 00
 
-Bytes order text as Postgres does under COLLATE "C". Every function takes and gives whole arrays.
+Bytes order text like Postgres's COLLATE "C". Every function takes and returns whole arrays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 _SIGN = np.int64(-(2**63))
 _FEW = 1_000  # below this, Arrow's own sort of bytes is as fast
-_CORRECTIONS = 3  # of a guess, before it is given up
+_CORRECTIONS = 3  # of an interpolated guess, before falling back to binary search
 
 
 def of_columns(columns: Sequence[pa.Array]) -> pa.Array:
@@ -58,21 +58,21 @@ def _are_numbers(codes: pa.Array) -> bool:
 
 
 def search(sorted_codes: pa.Array, wanted: pa.Array, side: Literal["left", "right"] = "left") -> Rows:
-    """Where each wanted code is (left) or would be inserted after its equals (right)."""
+    """The insertion position of each wanted code, as in `numpy.searchsorted`."""
     if _are_numbers(sorted_codes):
         return np.searchsorted(numbers(sorted_codes), numbers(wanted), side)
     return _search_bytes(sorted_codes, wanted, np.zeros(len(wanted), np.int64), len(sorted_codes), side)
 
 
 def search_near(sorted_codes: pa.Array, wanted: pa.Array, first: Rows, rows: int, guess: Rows | None) -> Rows:
-    """Where each wanted code is, if known to be among the `rows` rows from `first` on. Numbers may have a guess."""
+    """The position of each wanted code within the `rows` rows from `first` on. Numbers may have a guess."""
     if not _are_numbers(sorted_codes):
         return _search_bytes(sorted_codes, wanted, first, rows, "left")
     return search(sorted_codes, wanted) if guess is None else _corrected(sorted_codes, wanted, first, rows, guess)
 
 
 def counted_up(wanted: pa.Array, firsts: pa.Array, lasts: pa.Array, pages: Rows, rows: int) -> Rows | None:
-    """How many rows after the first of its page each code is, if the codes there count up by one: a guess.
+    """Interpolation: each code's offset in its page if the codes of the page are consecutive numbers; a guess.
 
     None where it would mostly be wrong: for text, and where over a fifth of the numbers is missing.
     """
@@ -85,7 +85,7 @@ def counted_up(wanted: pa.Array, firsts: pa.Array, lasts: pa.Array, pages: Rows,
 
 
 def _corrected(sorted_codes: pa.Array, wanted: pa.Array, first: Rows, rows: int, guess: Rows) -> Rows:
-    """Follows a guess: from where it led, by as much as the code found there is off. Gaps make it off by a little."""
+    """Correct a guess by the difference between the wanted code and the one found there; gaps leave a small error."""
     held, want = numbers(sorted_codes), numbers(wanted)
     found: Rows = np.clip(first + guess, first, np.minimum(first + rows, len(held)) - 1)
     off = want - held[found]
@@ -114,7 +114,7 @@ def _search_bytes(sorted_codes: pa.Array, wanted: pa.Array, low: Rows, rows: int
 
 
 def inside(ordered: pa.Array, firsts: pa.Array, lasts: pa.Array) -> tuple[Mask, Rows]:
-    """Which sorted codes lie in one of some rising ranges, and in which range each of those lies."""
+    """Which sorted codes lie in one of these ascending ranges, and the range of each of those."""
     starts, ends = search(ordered, firsts), search(ordered, lasts, "right")
     ranges = np.repeat(np.arange(len(firsts)), ends - starts)
     if len(ranges) == len(ordered):
@@ -137,7 +137,7 @@ def argsort(codes: pa.Array) -> Rows:
     tied = np.zeros(len(order), np.bool_)
     tied[1:] = heads[1:] == heads[:-1]
     tied[:-1] |= tied[1:]
-    if tied.any():  # heads that many codes share are told apart by the whole code
+    if tied.any():  # equal heads are compared by the whole code
         rows = order[tied]
         again = pc.sort_indices(
             pa.table({"head": heads[tied], "code": codes.take(pa.array(rows))}),
@@ -148,7 +148,7 @@ def argsort(codes: pa.Array) -> Rows:
 
 
 def _heads(codes: pa.Array) -> npt.NDArray[np.uint64]:
-    """The first eight bytes in which the codes differ, as numbers: they order ten times faster than bytes do."""
+    """The first eight bytes in which the codes differ, as numbers: sorting them is ten times faster."""
     least, most = (bytes(end.as_py()) for end in pc.min_max(codes).values())
     shared = next((at for at, (one, other) in enumerate(zip(least, most, strict=False)) if one != other), len(least))
     offsets = np.frombuffer(codes.buffers()[1], np.int32, len(codes) + 1, codes.offset * 4).astype(np.int64)
@@ -172,14 +172,14 @@ def sorted_distinct(codes: pa.Array) -> pa.Array:
 
 
 def firsts_of(ordered: npt.NDArray[np.int64]) -> Mask:
-    """Where a sorted array starts a new value."""
+    """A mask of the first occurrence of each value in a sorted array."""
     new = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return new
 
 
 def first_of_equals(ordered: pa.Array) -> Mask:
-    """Where sorted codes start a new value."""
+    """A mask of the first occurrence of each of the sorted codes."""
     if _are_numbers(ordered):
         return firsts_of(numbers(ordered))
     new = np.ones(len(ordered), np.bool_)
@@ -189,7 +189,7 @@ def first_of_equals(ordered: pa.Array) -> Mask:
 
 
 def equal(left: pa.Array, right: pa.Array) -> Mask:
-    """Where two arrays of codes agree."""
+    """Elementwise left = right."""
     if _are_numbers(left):
         same: Mask = numbers(left) == numbers(right)
         return same
@@ -197,7 +197,7 @@ def equal(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def at_most(left: pa.Array, right: pa.Array) -> Mask:
-    """Where left ≤ right."""
+    """Elementwise left ≤ right."""
     if _are_numbers(left):
         below: Mask = numbers(left) <= numbers(right)
         return below
@@ -230,7 +230,7 @@ def _mask(array: Any) -> Mask:
 
 
 def stretches(pages: Rows) -> Iterator[tuple[int, int]]:
-    """Rising page numbers as stretches of neighbours: first page, and the one after the last."""
+    """Ascending page numbers as runs of consecutive ones: first page, and the one after the last."""
     if len(pages):
         for stretch in np.split(pages, np.flatnonzero(np.diff(pages) != 1) + 1):
             yield int(stretch[0]), int(stretch[-1]) + 1

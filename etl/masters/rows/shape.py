@@ -1,6 +1,6 @@
-"""What the rows of a store look like, outside and in the files.
+"""The columns of a store's rows, for callers and in files.
 
-outside   key column first (one struct column `key` when there are several), then the other columns
+callers   key column first (one struct column `key` when there are several), then the other columns
 in files  the key columns, the other columns,
           `__code` when the key has several columns (else the key column is the code),
           `__deleted` in overlays: true marks a tombstone, whose other columns are NULL
@@ -34,7 +34,7 @@ class Shape:
 
     @classmethod
     def of(cls, store: str, schema: pa.Schema, key: Sequence[str]) -> Shape:
-        """The shape of rows that come with this schema. Refuses what pages cannot hold."""
+        """The shape of rows with this schema. Raises for types that pages cannot store."""
         for name in key:
             if name not in schema.names:
                 raise ColumnMismatch(store, name, "absent", "a key column")
@@ -49,7 +49,7 @@ class Shape:
 
     @property
     def key_type(self) -> pa.DataType:
-        """The type of the key as a caller sees it."""
+        """The type of the key for callers."""
         fields = [self.schema.field(name) for name in self.key]
         return fields[0].type if len(fields) == 1 else pa.struct(fields)
 
@@ -63,7 +63,7 @@ class Shape:
         return pa.schema(fields)
 
     def rows(self, given: pa.RecordBatch | pa.Table) -> pa.Table:
-        """Rows from a source in our columns and types. Refuses other types and NULL keys."""
+        """Cast a source's rows to the shape's columns and types. Raises on other types and NULL keys."""
         names = given.schema.names
         columns = []
         for field in self.schema:
@@ -84,18 +84,18 @@ class Shape:
         if _alike(array.type, field.type):
             try:
                 return array.cast(field.type)
-            except pa.ArrowInvalid:  # a number that does not fit
+            except pa.ArrowInvalid:  # number out of range
                 pass
         raise ColumnMismatch(self.store, field.name, str(array.type), str(field.type))
 
     def codes(self, rows: pa.Table) -> pa.Array:
-        """The codes of rows in our columns (or as stored)."""
+        """The codes of rows in the shape's columns (or as stored)."""
         if CODE in rows.schema.names:
             return whole(rows.column(CODE))
         return key_codec.of_columns([whole(rows.column(name)) for name in self.key])
 
     def codes_of_keys(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The codes of keys as a caller gives them. Refuses keys of another kind, and NULLs."""
+        """The codes of a caller's keys. Raises on keys of another type, and on NULLs."""
         keys = to_contiguous(keys)
         same_kind(keys.type, self.key_type)
         parts = keys.flatten() if pa.types.is_struct(keys.type) else [keys]
@@ -105,7 +105,7 @@ class Shape:
         return key_codec.of_columns([part.cast(self.schema.field(i).type) for i, part in enumerate(parts)])
 
     def to_store(self, rows: pa.Table, deleted: Mask | None = None) -> pa.Table:
-        """Rows with the columns that only the files have."""
+        """Add the columns that exist in files only."""
         if len(self.key) > 1:
             rows = rows.append_column(pa.field(CODE, pa.binary()), self.codes(rows))
         if deleted is not None:
@@ -113,7 +113,7 @@ class Shape:
         return rows
 
     def tombstones(self, keys: pa.Array) -> pa.Table:
-        """Rows that hold keys and nothing else."""
+        """Tombstones: rows with a key and NULLs."""
         keys = to_contiguous(keys)
         parts = keys.flatten() if pa.types.is_struct(keys.type) else [keys]
         columns = [part.cast(field.type) for part, field in zip(parts, self.schema, strict=False)]
@@ -121,7 +121,7 @@ class Shape:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def public(self, stored: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """Stored rows as a caller wants them: the key first, then `columns`."""
+        """Stored rows in the callers' form: the key first, then `columns`."""
         if len(self.key) == 1:
             return stored.select([*self.key, *columns])
         parts = [whole(stored.column(name)) for name in self.key]
@@ -130,7 +130,7 @@ class Shape:
         return table.add_column(0, pa.field(KEY, self.key_type), key)
 
     def refuse_repeated_keys(self, rows: pa.Table) -> None:
-        """Raise when two rows claim one key: a stream tuple would have two answers."""
+        """Raise when two rows have the same key: a stream tuple would have two answers."""
         if rows.num_rows < 2:
             return
         keys = self.codes(rows)
@@ -140,12 +140,12 @@ class Shape:
             raise DuplicateMasterKey(self.store, self.key_text(rows, int(order[again[0]])))
 
     def key_text(self, rows: pa.Table, row: int) -> str:
-        """A key for a message."""
+        """A key as text, for a message."""
         return ", ".join(repr(rows.column(name)[row].as_py()) for name in self.key)
 
 
 class Shaped:
-    """What has a shape: its key, its other columns, and the columns it hands out."""
+    """A mixin for classes with a shape: key, other columns, schema."""
 
     __slots__ = ()
     shape: Shape
@@ -161,12 +161,12 @@ class Shaped:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of every table handed out: the key first, as a struct when it has several columns."""
+        """The columns of every returned table: the key first, as a struct when it has several columns."""
         return self.shape.public(self.shape.schema.empty_table(), self.columns).schema
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array; in one piece already, it is not copied: it may be a mapped file."""
+    """A column as one array; a single chunk is not copied, as it may be a mapped file."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
@@ -197,7 +197,7 @@ def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _holds(given: pa.DataType) -> bool:
-    """Flat types: every buffer of a column can be cut at a row."""
+    """Whether a type is flat: every buffer of a column can be sliced at a row."""
     types = pa.types
     variable = (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
     return bool(

@@ -1,4 +1,4 @@
-"""Upkeep of published masters: what commands and the DAG `master_data` do, and how the masters stand.
+"""Upkeep of published masters: the operations of commands and the DAG `master_data`, and their status.
 
 maintenance       publish, refresh, compact, follow, prune
 status            versions, sizes, age, pins; read-only

@@ -1,13 +1,13 @@
-"""Maintenance of master pages: what `frontstage master …` and the `master_data` DAG do, as functions.
+"""Maintenance of master pages: the operations of `frontstage master …` and the `master_data` DAG, as functions.
 
     publish               all rows of the source ─► a new base                    PublishResult
-    refresh               what changed ─► an overlay; all rows when it must be    PublishResult
+    refresh               changes ─► an overlay; all rows when required           PublishResult
     compact_and_collect   overlays folded when due, old versions removed          CompactResult
-    follow                triggers that note changes, where they are wanted and missing
+    follow                create missing triggers that log changes
     prune                 change-log entries that no kept version needs           their number
     run                   one of these by its name, for a task of the DAG
 
-All of it is safe while batches run: a store locks itself, and the second writer gets a transient error.
+All of it is safe while batches run: the store has a lock, and a second writer gets a transient error.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def chosen(masters: Sequence[Master], names: Iterable[str]) -> tuple[Master, ...
 
 
 def store_of(settings: Settings, master: Master) -> PageStore:
-    """Where a master's pages are; raises `ReadDirectly` when the settings want none."""
+    """The store of a master's pages; raises `ReadDirectly` when the settings use none."""
     if settings.master_store != "pages":
         raise ReadDirectly(settings.master_store)
     return page_store(settings.master_pages / store_name(master))
@@ -94,7 +94,7 @@ class PublishResult:
     seconds: float
     whole: bool  # all rows were read, not only what changed
     changed: int | None  # rows the source named as changed; None when all were read
-    news: bool  # readers see other rows than before
+    news: bool  # whether visible rows have changed
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -110,11 +110,11 @@ class PublishResult:
 
 
 def _no_progress(_rows: int) -> None:
-    """Progress that nobody looks at."""
+    """The default progress callback: does nothing."""
 
 
 def publish(settings: Settings, dsn: str, master: Master, rows_so_far: RowsSoFar = _no_progress) -> PublishResult:
-    """All rows of the source as a new base."""
+    """Publish all rows of the source as a new base."""
     began, store = time.monotonic(), store_of(settings, master)
     before = _rows_version(store)
     source = ObservedSource(source_of(settings, dsn, master), rows_so_far)
@@ -124,7 +124,7 @@ def publish(settings: Settings, dsn: str, master: Master, rows_so_far: RowsSoFar
 def refresh(
     settings: Settings, dsn: str, master: Master, say: Progress, rows_so_far: RowsSoFar = _no_progress
 ) -> PublishResult:
-    """The store at what is committed now. Says why when all rows have to be read."""
+    """Bring the store to the source's committed state. Reports why when all rows have to be read."""
     began = time.monotonic()
     before = _rows_version(store_of(settings, master))
     source = ObservedSource(source_of(settings, dsn, master), rows_so_far)
@@ -166,7 +166,7 @@ class CompactResult:
 
 
 def compact_and_collect(settings: Settings, master: Master, now: datetime, *, force: bool = False) -> CompactResult:
-    """Fold overlays when they are due or it is forced, then remove what nobody needs."""
+    """Fold overlays when due or forced, then remove unused versions."""
     store = store_of(settings, master)
     before = store.manifest()
     after = compact(store) if before.overlays and (force or CompactWhen().due(before)) else before
@@ -176,7 +176,7 @@ def compact_and_collect(settings: Settings, master: Master, now: datetime, *, fo
 
 
 def follow(dsn: str, master: Master) -> str:
-    """Have the changes of a master noted where it is kept, so that batches read those alone. Says what was done."""
+    """Enable change logging on a master's table, so that batches read only changes. Returns what was done, in words."""
     if master.store == "delta":
         return f"{master.name}: a Delta table is followed by its own log"
     if master.follow == "updated_at":
@@ -186,11 +186,11 @@ def follow(dsn: str, master: Master) -> str:
 
 
 def prune(settings: Settings, dsn: str, master: Master, now: datetime) -> int:
-    """Forget change-log entries that every kept version has read. Gives how many.
+    """Delete change-log entries that every kept version has read. Returns how many.
 
-    The oldest kept version decides, not the current one: after damage it may have to be the one to go on from.
-    Positions of another server, or of a future that a backup has undone, say nothing about this log. Where no
-    version needs it, as when masters are read directly, entries still go after a while, or it would grow for ever.
+    The oldest kept version decides, not the current one: after damage, refreshes may have to continue from it.
+    Positions of another server, or of a timeline that a restore has undone, are ignored. Where no version needs the
+    log, as when masters are read directly, entries are deleted by age, so that it does not grow forever.
     """
     positions = _positions(settings, master)
     with postgres.connect(dsn) as connection, connection.cursor() as cursor:
@@ -231,7 +231,7 @@ def run(settings: Settings, dsn: Callable[[], str], work: str, name: str, say: P
 
 
 def care(settings: Settings, dsn: str, say: Progress) -> list[dict[str, Any]]:
-    """Compact the pages of every master and prune its change log; those that nobody has used yet are left out."""
+    """Compact the pages of every master and prune its change log; unpublished masters are skipped."""
     done: list[dict[str, Any]] = []
     for master in declared_masters(settings) if settings.master_store == "pages" else ():
         now = datetime.now(UTC)

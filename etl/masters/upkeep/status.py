@@ -33,7 +33,7 @@ class MasterStatus:
     age: timedelta | None = None
     compaction_due: bool = False
     trouble: str | None = None
-    source: Mapping[str, Any] = field(default_factory=dict)  # how far it was read; nothing secret
+    source: Mapping[str, Any] = field(default_factory=dict)  # the position in the source; no secrets
 
     def as_json(self) -> dict[str, Any]:
         plain: dict[str, Any] = {

@@ -1,8 +1,8 @@
-"""What the page of one correlation shows, in panels. A new kind of correlation or query adds a function here.
+"""The panels on the page of one correlation. A new kind of correlation or query adds a function here.
 
     CorrelationDetail ─▶ each of PANELS ─▶ Panel (tiles, tables, notes) or None ─▶ one template for all of them
 
-A panel is plain values: texts are escaped and made visible by the template, whoever they come from.
+A panel has plain values: the template escapes all text and shows invisible characters.
 """
 
 from __future__ import annotations

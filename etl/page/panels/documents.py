@@ -9,7 +9,7 @@ from etl.report import figures
 
 
 def partitions(one: CorrelationDetail) -> Panel | None:
-    """How documents are spread over joiners."""
+    """The distribution of documents over joiners."""
     declared = one.declared
     if not isinstance(declared, DocumentCorrelation):
         return None

@@ -1,4 +1,4 @@
-"""Panels of any correlation: what it is declared as, its streams, how tuples are routed, units, scaling."""
+"""Panels of any correlation: declaration, streams, routing, units, scaling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def declaration(one: CorrelationDetail) -> Panel | None:
 
 
 def streams(one: CorrelationDetail) -> Panel | None:
-    """Tuples by alias in the newest batch, and how far event time has come."""
+    """Tuples by alias in the newest batch, and event-time progress."""
     if one.last is None:
         return None
     raw = one.last.raw
@@ -42,12 +42,12 @@ def streams(one: CorrelationDetail) -> Panel | None:
 
 
 def _moment(written: str | None) -> str:
-    """How far event time has come."""
+    """An event time as text."""
     return "none yet" if not written else figures.moment(datetime.fromisoformat(written).astimezone(UTC))
 
 
 def routing(one: CorrelationDetail) -> Panel | None:
-    """The plan: how tuples find the units that hold what they may meet, and what that cost."""
+    """The plan: routing of tuples to units, and its cost."""
     if one.last is None or not one.last.raw.get("routing"):
         return None
     raw = one.last.raw
@@ -67,7 +67,7 @@ def routing(one: CorrelationDetail) -> Panel | None:
 
 
 def units(one: CorrelationDetail) -> Panel | None:
-    """What every unit holds and did."""
+    """State and work of every unit."""
     found = [] if one.last is None else one.last.raw.get("units", [])
     if not found:
         return None

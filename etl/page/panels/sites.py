@@ -1,4 +1,4 @@
-"""Panels of correlations over sites: what they are declared as, what crossed, what it would have cost otherwise."""
+"""Panels of correlations over sites: declaration, shipments, cost of other plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from etl.report.correlations.page import size
 
 
 def declaration(one: CorrelationDetail) -> Panel | None:
-    """The SQL, how it is planned and where its results go."""
+    """The SQL, the planning options and the target of results."""
     declared = one.declared
     if not isinstance(declared, SiteCorrelation):
         return None
@@ -20,7 +20,7 @@ def declaration(one: CorrelationDetail) -> Panel | None:
 
 
 def crossed(one: CorrelationDetail) -> Panel | None:
-    """What the newest finished batch shipped, edge by edge, and what other plans would have."""
+    """Shipments of the newest finished batch by edge, and those of other plans."""
     last = one.sites.last if one.sites is not None else None
     if last is None:
         return None

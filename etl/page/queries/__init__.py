@@ -1,4 +1,4 @@
-"""What the page reads of the ledger: values of its own, in a few statements whatever the number of pipelines.
+"""The page's queries on the ledger: a few statements, whatever the number of pipelines.
 
-`sql/page_*.sql` holds the statements; a test looks at their plans over a ledger of 100,000 batches.
+`sql/page_*.sql` has the statements; a test checks their plans on a ledger of 100,000 batches.
 """

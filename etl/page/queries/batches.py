@@ -1,4 +1,4 @@
-"""Batches of one pipeline: a list, one of them, the one that a run began."""
+"""Batches of one pipeline: a list, a single one, the one that a run began."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BatchRow:
 def newest(
     connection: postgres.Connection, pipeline: str, before: int | None = None, limit: int = PAGE_SIZE
 ) -> list[BatchRow]:
-    """Batches below a number, newest first."""
+    """Batches before a number, newest first."""
     values = {"pipeline": pipeline, "before": _NEWEST if before is None else before, "limit": limit}
     return [BatchRow.of(row) for row in rows(connection, "page_batches", **values)]
 

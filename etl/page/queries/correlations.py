@@ -1,4 +1,4 @@
-"""How correlations stand: rates, state, late tuples, scaling. Figures are those of decisions.
+"""Status of correlations: rates, state, late tuples, scaling; from the figures in decisions.
 
 A list needs two statements whatever the number of correlations; one correlation needs its figures of a few batches.
 """
@@ -22,7 +22,7 @@ NAME = "correlations"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one correlation did in one batch."""
+    """Figures of one correlation in one batch."""
 
     batch: int
     at: datetime
@@ -73,7 +73,7 @@ class CorrelationNow:
 
 @dataclass(frozen=True, slots=True)
 class CorrelationDetail:
-    """One correlation by itself: what it is declared as, and what it did lately, oldest first."""
+    """One correlation: its declaration, and its figures of the newest batches, oldest first."""
 
     name: str
     kind: str
@@ -89,7 +89,7 @@ class CorrelationDetail:
 
 
 def standing(connection: postgres.Connection, kinds: Mapping[str, str]) -> list[CorrelationNow]:
-    """Every declared correlation (`kinds` says of what kind each is), and how it stands."""
+    """The status of every declared correlation; `kinds` has the kind of each."""
     known = {row["name"]: row for row in rows(connection, "page_correlations")}
     newest = rows(connection, "page_figures")
     figures = {} if not newest else newest[0]["correlations"] or {}
@@ -107,7 +107,7 @@ def standing(connection: postgres.Connection, kinds: Mapping[str, str]) -> list[
 
 
 def streams(connection: postgres.Connection) -> Mapping[str, Mapping[str, Any]]:
-    """What the newest batch read of every stream."""
+    """Lines read by the newest batch, by stream."""
     newest = rows(connection, "page_figures")
     return (newest[0]["streams"] or {}) if newest else {}
 

@@ -1,4 +1,4 @@
-"""What was loaded over a day or a month, in spans of equal length; 100,000 batches cost one scan of an index."""
+"""The history of loads over a day or a month, in steps of equal length; 100,000 batches cost one index scan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPANS: dict[SpanName, tuple[timedelta, timedelta]] = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one step of the history holds. Ages and ratios are None where nothing was loaded."""
+    """One step of the history. Ages and ratios are None where nothing was loaded."""
 
     at: datetime
     batches: int = 0
@@ -61,7 +61,7 @@ _COUNTS = (
 def history(
     connection: postgres.Connection, pipeline: str, span: SpanName, now: datetime, backlog_open: int = 0
 ) -> History:
-    """The history of one pipeline up to now; `backlog_open` is what waits now, from which earlier levels follow."""
+    """The history of one pipeline up to now; earlier backlog levels are computed backwards from `backlog_open`."""
     whole, step = SPANS[span]
     last = datetime.fromtimestamp((now.timestamp() // step.total_seconds() + 1) * step.total_seconds(), UTC)
     first, count = last - whole, whole // step
@@ -69,7 +69,7 @@ def history(
     found = {int(row["span"]): row for row in rows(connection, "page_history", **values)}
     points: list[Point] = []
     level = backlog_open
-    for number in reversed(range(count)):  # from now backwards: the level before a step is the one after it, less it
+    for number in reversed(range(count)):  # backwards from now: level before = level after - change
         row = found.get(number)
         at = first + number * step
         if row is None:

@@ -1,6 +1,6 @@
-"""How every pipeline stands now: fresh or late, complete or not, what waits and why, what is overloaded, what is stuck.
+"""The current status of every pipeline: freshness, completeness, backlog by cause, overload, stuck batches.
 
-Six statements for all pipelines together, each by an index, and a look into the landing folder of each.
+Six statements for all pipelines together, each by an index, and a listing of each landing folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WAITS = {
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits in the backlog for one cause."""
+    """Waiting events of one cause."""
 
     cause: str
     events: int
@@ -55,7 +55,7 @@ class Tactic:
 
     @property
     def why(self) -> str:
-        """What the join did, in words."""
+        """The join's tactics, in words."""
         if not self.tuples:
             return "no event asked for this master"
         if self.front_hits >= self.tuples:
@@ -70,7 +70,7 @@ class Tactic:
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
-    """The oldest batch that is begun and not loaded."""
+    """The oldest batch that has begun and is not loaded."""
 
     batch: int
     run_id: str
@@ -81,7 +81,7 @@ class OpenBatch:
 
 @dataclass(frozen=True, slots=True)
 class PipelineNow:
-    """One pipeline as it stands."""
+    """The current status of one pipeline."""
 
     name: str
     deadline: timedelta
@@ -102,7 +102,7 @@ class PipelineNow:
 
     @property
     def missing(self) -> int:
-        """Events that landed and are nowhere; anything but 0 is a fault."""
+        """Landed events that are unaccounted for; anything but 0 is a fault."""
         places = ("fact", "quarantine", "duplicates", "backlog_open")
         return self.totals.get("lines", 0) - sum(self.totals.get(place, 0) for place in places)
 
@@ -117,7 +117,7 @@ class PipelineNow:
 
     @property
     def standing(self) -> tuple[Tone, str]:
-        """The first thing that is wrong, or that nothing is."""
+        """The most important problem, or that there is none."""
         if self.missing:
             return "bad", f"{abs(self.missing):,} events are not in exactly one place"
         if self.held:
@@ -136,7 +136,7 @@ class PipelineNow:
 
     @property
     def held(self) -> OpenBatch | None:
-        """The batch about which a person has to decide."""
+        """The batch that waits for a person's decision."""
         return self.open if self.open is not None and self.open.state == "held" else None
 
     @property
@@ -145,7 +145,7 @@ class PipelineNow:
         return fresh is not None and fresh > self.deadline.total_seconds()
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs: what the page and `frontstage status` tell."""
+        """The same as JSON, for the page and `frontstage status`."""
         tone, sentence = self.standing
         last, control = self.last, self.control or {}
         return {
@@ -206,7 +206,7 @@ def backlog_open(connection: postgres.Connection, pipeline: str) -> int:
 
 
 def _by_hour(connection: postgres.Connection, names: Sequence[str], now: datetime) -> dict[str, tuple[int, ...]]:
-    """Lines that were loaded in each of the last hours; the newest hour is the one that has begun."""
+    """Lines loaded in each of the last hours; the last one is the current, incomplete hour."""
     first = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     found: dict[str, list[int]] = {}
     for row in rows(connection, "page_hours", pipelines=list(names), first=first):

@@ -1,4 +1,4 @@
-"""Statements of the page: bound values, rows as dictionaries, never a change."""
+"""Statements of the page: bound values, rows as dictionaries, read-only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rows(connection: postgres.Connection, name: str, /, **values: Any) -> list[d
 
 
 def read_only(connection: postgres.Connection) -> None:
-    """Whatever this connection is asked for, it changes nothing and does not take for ever."""
+    """Make a connection read-only, with a statement timeout."""
     connection.set_session(readonly=True, autocommit=True)
     with connection.cursor() as cursor:
         cursor.execute("select set_config('statement_timeout', %s, false)", (str(SLOWEST_MS),))

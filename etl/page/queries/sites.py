@@ -1,7 +1,7 @@
-"""How correlations over sites stand: what their newest finished batches shipped, and what others would have.
+"""Status of correlations over sites: bytes shipped by the newest finished batches, and estimates for other plans.
 
-A list needs one statement whatever the number of correlations. Bytes that other plans would have shipped are by the
-rates that were measured when the batch was gathered.
+A list needs one statement whatever the number of correlations. Estimates for other plans use the rates that were
+measured when the batch was gathered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ShippedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What crossed from one site to another."""
+    """Shipments from one site to another."""
 
     streams: str
     origin: str
@@ -72,12 +72,12 @@ def over_sites(connection: postgres.Connection, names: Sequence[str]) -> list[Ov
 
 
 def shipped(connection: postgres.Connection, name: str, limit: int) -> OverSites:
-    """One correlation with as many of its newest finished batches."""
+    """One correlation with its `limit` newest finished batches."""
     return _read(connection, name, limit).get(name, OverSites(name))
 
 
 def edges(connection: postgres.Connection, name: str) -> list[Edge]:
-    """What crossed in the newest finished batch, most first."""
+    """Shipments of the newest finished batch, largest first."""
     return [Edge(**row) for row in rows(connection, "page_site_edges", name=name)]
 
 

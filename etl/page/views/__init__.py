@@ -1,1 +1,1 @@
-"""The pages, a router for each part: thin, from a question to values to a template."""
+"""The pages, one thin router per part: from a request to values to a template."""

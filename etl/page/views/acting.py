@@ -1,4 +1,4 @@
-"""Doing something: a confirmation that says what will happen, then a run of a DAG, then how it goes."""
+"""Actions: a confirmation page, then a run of a DAG, then its state."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _action(name: str) -> Action:
 
 
 def _checked(guest: Visitor, action: Action, asked: Asked) -> Dag:
-    """The DAG that would run. Raises when they may not, or when something is missing."""
+    """The DAG of an action. Raises without permission, or when a value is missing."""
     action.check(asked)
     if asked.pipeline is not None:
         guest.pipeline(asked.pipeline)

@@ -1,4 +1,4 @@
-"""One event, wherever it is; and refused lines, about which people decide."""
+"""The trace of one event; and refused lines with actions on them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Run reports, digests and Data Docs, behind the page's door: nobody needs the server's disk.
+"""Run reports, digests and Data Docs, served with the page's access control.
 
-Two folders are served and nothing beside them: a path is resolved, links included, and must still be inside. Files of
-one pipeline need the right to that pipeline, all others the right to all of them. Reports run no script at all; Data
-Docs run their own, which can neither ask nor send anything.
+Only two folders are served: a path is resolved, including symbolic links, and must be inside. Files of one pipeline
+need permission for that pipeline, all others for all of them. Reports run no scripts; Data Docs run only their own,
+which cannot make requests.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def file(guest: Guest, area: Area, path: str) -> FileResponse:
 
 
 def confined(folder: Path, path: str) -> Path:
-    """A file inside a folder. Raises `NotFound` for anything else, however it is spelt."""
+    """A file inside a folder. Raises `NotFound` for any path outside."""
     if "\0" in path:
         raise NotFound("such file")
     home = folder.resolve()
@@ -77,7 +77,7 @@ def confined(folder: Path, path: str) -> Path:
 
 
 def _check(guest: Visitor, area: Area, path: str) -> None:
-    """Whose file it is, by its path; what belongs to nobody in particular shows everybody's."""
+    """Check the permission by path; a file of no single pipeline needs permission for all of them."""
     parts = [part for part in path.split("/") if part]
     if "static" in parts[:1]:
         return  # styles and scripts of Data Docs

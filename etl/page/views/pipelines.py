@@ -91,7 +91,7 @@ def of_a_run(request: Request, guest: Guest, pipeline: str, id: str, to: str = "
     with guest.site.ledger() as ledger:
         batch = of_run(ledger, pipeline, id)
     here = f"{root(request)}p/{pipeline}"
-    if batch is None:  # it found nothing to do, or went on with the batch of another run
+    if batch is None:  # the run found no input, or continued the batch of another run
         return RedirectResponse(here, 303)
     link = {"batch": f"{here}/batches/{batch}"} | {
         name: f"{root(request)}{address}" for name, address in _links(guest, declared, batch).items()
@@ -100,7 +100,7 @@ def of_a_run(request: Request, guest: Guest, pipeline: str, id: str, to: str = "
 
 
 def offered(guest: Visitor) -> frozenset[str]:
-    """The actions that this Airflow can do."""
+    """The actions whose DAGs this Airflow has."""
     dags = {"drain-backlog": "backlog", "refresh-masters": "master_data"}
     dags |= {"release-lines": "quarantine", "reject-lines": "quarantine"}
     access = guest.site.access
@@ -119,7 +119,7 @@ def _record(connection: postgres.Connection, pipeline: str, batch: int) -> tuple
 
 
 def _links(guest: Visitor, pipeline: Pipeline, batch: int) -> dict[str, str]:
-    """The pages about a batch that there are, by what they are; relative to the page's root."""
+    """The existing pages about a batch, by kind; relative to the page's root."""
     own, found = guest.site.settings, {}
     if (own.reports / pipeline.name / str(batch) / "index.html").is_file():
         found["report"] = f"files/reports/{pipeline.name}/{batch}/index.html"

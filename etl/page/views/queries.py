@@ -1,6 +1,6 @@
 """Ad-hoc queries: a list with states and rates, one of them with its plan and rows, a form for a new one.
 
-Who may see correlations sees them; who may start runs of the DAG `query` also creates and deletes.
+Users who may see correlations see queries; those who may start runs of the DAG `query` may also create and delete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/q", dependencies=[Depends(_may_see)])
 
 
 def may_change(guest: Visitor) -> bool:
-    """Whether they may create and delete queries."""
+    """Whether the user may create and delete queries."""
     return guest.site.access.may_run(guest.user, "query") and guest.site.access.dag("query") is not None
 
 

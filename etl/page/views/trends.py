@@ -1,4 +1,4 @@
-"""Which charts a history has."""
+"""The charts of a history."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def of_correlations(history: History) -> list[Chart]:
 
 
 def of_correlation(batches: Sequence[Figures]) -> list[Chart]:
-    """What one correlation did, batch by batch."""
+    """Figures of one correlation, batch by batch."""
     if len(batches) < 2:
         return []
     times: list[datetime] = [one.at for one in batches]
@@ -86,7 +86,7 @@ def of_correlation(batches: Sequence[Figures]) -> list[Chart]:
 
 
 def of_sites(batches: Sequence[ShippedBatch]) -> list[Chart]:
-    """What one correlation over sites shipped, beside what other plans would have, batch by batch."""
+    """Bytes shipped by one correlation over sites and by other plans, batch by batch."""
     if len(batches) < 2:
         return []
     times, about = [one.at for one in batches], f"The newest {len(batches)} batches"

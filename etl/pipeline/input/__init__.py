@@ -1,1 +1,1 @@
-"""What a batch finds to do, and how much of it: landed files, topics, released lines, events that waited."""
+"""The input of a batch and its size: landed files, topics, released lines, events of the backlog."""

@@ -1,12 +1,12 @@
-"""What a batch would find to do: landing folder, topic and backlog against the ledger. Cheap enough to ask often.
+"""Is there input for a batch? Compares landing folder, topic and backlog with the ledger; cheap enough to poll.
 
-    landing folder ── what no batch has read ──┐
-    topic ── offsets that no batch has read ───┤
-    backlog ── what need not wait any longer ──┼──▶ Look(due, mark)
-    ledger ── what is begun and not loaded ────┘
+    landing folder ── unread bytes ────────────┐
+    topic ── unread offsets ───────────────────┤
+    backlog ── events worth another try ───────┼──▶ Look(due, mark)
+    ledger ── batch begun and not loaded ──────┘
 
-It decides as a batch decides, so files beyond one batch's limits and a last line that is complete only now are due
-again. A batch under way is nobody else's business; one that was begun and left is due; a held one waits for a person.
+It applies the rules of a batch, so files beyond one batch's limits and a last line that has just become complete are
+due again. Nothing is due while a batch is running; an abandoned batch is due; a held one waits for a person.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Mark = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found."""
+    """The result of one look."""
 
     due: bool = False
     under_way: bool = False
@@ -42,11 +42,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class WatchedMaster:
-    """A master whose changes may end the waiting of events."""
+    """A master whose changes may resolve waiting events."""
 
     name: str
     store: str  # folder of its pages
-    table: str | None  # whose change log tells what is not published yet
+    table: str | None  # its change log has the changes that are not published yet
 
     @classmethod
     def of(cls, master: Master) -> WatchedMaster:
@@ -60,13 +60,13 @@ Seen = LandedFile | TopicState
 
 @dataclass(frozen=True, slots=True)
 class WatchedTopic:
-    """A topic and who is asked about it."""
+    """A topic and the client that answers for it."""
 
     topic: Topic
     broker: Broker
 
     def is_due(self, state: TopicState, book: Ledger) -> bool:
-        """Whether a batch would read something of it. What is wrong with it is for a batch to say, loudly."""
+        """Whether a batch would read something of it. Faults of the topic count as due: the batch raises them."""
         try:
             unread = offsets.unread(self.topic, state, book.positions(self.topic.name))
         except (OffsetsGone, TopicRecreated):
@@ -88,12 +88,12 @@ class Arrival:
     topic: WatchedTopic | None = None
 
     def listing(self) -> tuple[Seen, ...]:
-        """The files that are there now, and what the topic holds."""
+        """The files in the landing folder, and the topic's state."""
         files: tuple[Seen, ...] = tuple(scan(self.landing, self.format))
         return files if self.topic is None else (*files, self.topic.broker.state(self.topic.topic.name))
 
     def look(self, listing: Sequence[Seen], now: datetime) -> Look:
-        """Whether a run would find something to do; no, while one is under way or Postgres is away."""
+        """Whether a run would find input; false while a run is active or Postgres is unreachable."""
         try:
             with ledger.reading(self.dsn(), self.pipeline) as book:
                 return self._look(book, listing, now)
@@ -123,7 +123,7 @@ class Arrival:
         return bool(fix_slices(self.landing, files, consumed, self.format, now, limits))
 
     def _waits_no_longer(self, book: Ledger, now: datetime) -> bool:
-        """Whether something in the backlog can go on: it was shed, its time is over, or a master has changed."""
+        """Whether the backlog has events to retry: shed ones, expired ones, or ones whose master has changed."""
         files = book.backlog_files()
         if any(file.cause == "time" or file.since < now - self.grace for file in files):
             return True
@@ -137,7 +137,7 @@ class Arrival:
         return released or self._masters_changed(book, last.master_versions)
 
     def _masters_changed(self, book: Ledger, before: Mapping[str, int]) -> bool:
-        """Whether masters are, or could be brought, at other versions than the batch before saw, or a look in vain."""
+        """Whether a master has, or would get by publishing, another version than the last batch or last look saw."""
         if self.pages is None:
             return False
         looked = book.looked()

@@ -5,9 +5,9 @@
 
     waiting ≤ w          all is taken in; what is left of w, up to 2·w, comes from the backlog, oldest first
     w < waiting ≤ 2·w    w is taken in; the rest stays landed and comes next
-    waiting > 2·w        overload: as many as can be looked at are taken in and considered. What the front stage
-                         knows is served, keys and pages that most events wait for are read within the budget, and
-                         the rest is shed to the backlog
+    waiting > 2·w        overload: as many events as can be probed in time are taken in. Front stage hits are served,
+                         the keys and pages that most events wait for are read within the budget, and the rest is
+                         shed to the backlog
 
 Costs are counted, not timed, while a batch runs: the same Control sheds the same events. Pure: no clock, no files.
 """
@@ -44,13 +44,13 @@ RECENT = 8
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What one earlier batch did, and how long it took."""
+    """Counts and durations of one earlier batch."""
 
     seconds: float
     events: int
     bytes: int
     joins: Mapping[str, Mapping[str, Any]]  # by master: seconds, tasks, tuples, shed, pages, lookups
-    reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # what it was planned with
+    reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # the unit costs it was planned with
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ReadCosts:
     event_s: float = 0.0  # of one task, per event that was served
 
     def budget(self, seconds: float) -> BatchBudget:
-        """What a task can read in so many seconds."""
+        """What a task can read in this time."""
         return BatchBudget(_fitting(seconds, self.page_s), _fitting(seconds, self.lookup_s))
 
 
@@ -76,22 +76,22 @@ class Costs:
     reads: Mapping[str, ReadCosts] = field(default_factory=dict)
 
     def for_events(self, seconds: float) -> float:
-        """What is left of so many seconds for the events of a batch."""
+        """The part of this time that is left for events, after the fixed costs of a batch."""
         return max(seconds - self.fixed_s, seconds * _FOR_EVENTS)
 
     def served(self, seconds: float, tasks: int) -> int:
-        """w: how many events fit into so many seconds, masters read for them included."""
+        """w: how many events can be served in this time, including the reading of masters for them."""
         each = self.event_s + sum(one.event_s for one in self.reads.values()) / tasks
         return max(1, int(self.for_events(seconds) / max(each, 1e-9)))
 
     def looked_at(self, seconds: float) -> int:
-        """How many events can be taken in, whatever becomes of them, with time left for reading masters."""
+        """How many events can be taken in and probed, with time left for reading masters."""
         return max(1, int(self.for_events(seconds) * _LOOKED_AT / max(self.event_s, 1e-9)))
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a batch may do. Written down when its input is fixed."""
+    """Limits of one batch, recorded when its input is fixed."""
 
     shedding: Shedding = "none"
     overloaded: bool = False
@@ -99,11 +99,11 @@ class Control:
     capacity: int | None = None  # w
     take_bytes: int | None = None
     reload: int | None = None  # shed events that may come back
-    first: int | None = None  # of `keep`: so many events are served, the others shed unseen
+    first: int | None = None  # for `keep`: this many events are served, the others shed without a probe
     budgets: Mapping[str, BatchBudget] = field(default_factory=dict)  # by master, of one task
-    reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # by master, what that follows from
-    taken_bytes: int = 0  # what it did take in
-    lost: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)  # by partition of a topic: never read
+    reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # by master, the unit costs behind the budgets
+    taken_bytes: int = 0  # actual input
+    lost: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)  # by partition of a topic: lost offsets
 
     @property
     def waiting_rows(self) -> int:
@@ -121,7 +121,7 @@ class Control:
 
 
 def past(history: Iterable[BatchRecord]) -> list[Past]:
-    """What the ledger remembers of loaded batches."""
+    """Loaded batches as the ledger recorded them."""
     return [
         Past(
             sum(record.seconds.values()),
@@ -136,7 +136,7 @@ def past(history: Iterable[BatchRecord]) -> list[Past]:
 
 
 def oldest(files: Iterable[BacklogFile], most: int | None) -> Iterator[BacklogFile]:
-    """Files of the backlog, as they come, until so many events are in them; one at least."""
+    """The first files of the backlog that hold `most` events together; at least one file."""
     taken = 0
     for file in files:
         if most is not None and (most == 0 or (taken and taken + file.waiting > most)):
@@ -147,7 +147,7 @@ def oldest(files: Iterable[BacklogFile], most: int | None) -> Iterator[BacklogFi
 
 def observed(past: Sequence[Past]) -> Costs | None:
     """Unit costs from the newest batches; None as long as there are none."""
-    recent = [one for one in past if one.events and one.bytes][-RECENT:]  # not those of nothing but the backlog
+    recent = [one for one in past if one.events and one.bytes][-RECENT:]  # batches of the backlog alone do not count
     if not recent:
         return None
     fixed_s, event_s = _batch_costs([(max(0.0, one.seconds - _join_seconds(one)), one.events) for one in recent])
@@ -160,12 +160,12 @@ def observed(past: Sequence[Past]) -> Costs | None:
 
 
 def _batch_costs(around: Sequence[tuple[float, int]]) -> tuple[float, float]:
-    """What a batch costs whatever is in it, and an event: small batches tell the one, large ones the other."""
+    """Fixed cost per batch and cost per event: the first from small batches, the second from large ones."""
     large = [(took, events) for took, events in around if events >= _TELLING]
     at_most = [took / events for took, events in large]
     usual = min(_USUAL_EVENT_S, statistics.median(at_most)) if at_most else _USUAL_EVENT_S
     fixed_s = min((max(0.0, took - events * usual) for took, events in around if events < _TELLING), default=0.0)
-    if len(large) < 2:  # the first one of a driver is slow
+    if len(large) < 2:  # a driver's first batch is slow
         return fixed_s, _USUAL_EVENT_S
     return fixed_s, statistics.median(max(0.0, took - fixed_s) / events for took, events in large)
 
@@ -177,7 +177,7 @@ def _reads(control: Mapping[str, Any]) -> dict[str, ReadCosts]:
 def control(
     costs: Costs | None, landed_bytes: int, shed: int, deadline: timedelta, shedding: Shedding, tasks: int
 ) -> Control:
-    """What the next batch may do, with so many bytes landed and so many events shed before."""
+    """The limits of the next batch, from the landed bytes and the shed events that wait."""
     if costs is None or shedding == "none":
         return Control(shedding)
     seconds = deadline.total_seconds() * _MARGIN
@@ -185,7 +185,7 @@ def control(
     w = costs.served(seconds, tasks)
     overloaded = landed > 2 * w
     taken = _taken(costs, seconds, w, shedding) if overloaded else w
-    most = 2 * w if shedding == "consider" else w  # only reading that is bounded ends in time whatever comes back
+    most = 2 * w if shedding == "consider" else w  # bounded reading ends in time, however many events come back
     reload = most - landed if landed <= w else 0
     events = min(taken, landed) + min(reload, shed)
     reading_s = max(0.0, costs.for_events(seconds) - events * costs.event_s)
@@ -203,7 +203,7 @@ def control(
 
 
 def _taken(costs: Costs, seconds: float, w: int, shedding: Shedding) -> int:
-    """Events to take in under overload: to consider them takes less than to serve them."""
+    """Events to take in under overload: probing an event costs less than serving it."""
     return max(w, costs.looked_at(seconds)) if shedding == "consider" else 2 * w
 
 
@@ -219,7 +219,7 @@ def _join_seconds(one: Past) -> float:
 
 
 def _read_costs(recent: Sequence[Past], name: str) -> ReadCosts:
-    """Of the newest batches; as it was planned with, where those read too little to tell: overload lasts."""
+    """Costs from the newest batches; where those read too little to measure, the costs they were planned with."""
     known = next((one.reads[name] for one in reversed(recent) if name in one.reads), ReadCosts())
     joins = [one.joins[name] for one in recent if name in one.joins]
     whole = [(float(join["seconds"]), join["tuples"]) for join in joins if not join["shed"]]
@@ -236,7 +236,7 @@ def _unit(joins: Sequence[Mapping[str, Any]], what: str) -> float | None:
 
 
 def _upper(values: Sequence[float], nothing: float) -> float:
-    """The upper quartile: a batch that was quicker than usual is no promise."""
+    """The upper quartile: an unusually fast batch must not lower the estimate."""
     if len(values) < 2:
         return values[0] if values else nothing
     return float(statistics.quantiles(values, n=4, method="inclusive")[2])

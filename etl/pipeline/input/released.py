@@ -1,9 +1,9 @@
-"""Files of released lines: refused lines on their way back through the front door, each with the place it came from.
+"""Files of released lines: refused lines that land again, each with its place in quarantine.
 
     {"from": "12-3", "header": null, "raw": "<base64>"}        one line of JSON for every refused line, any format
 
-The bytes are those that were refused. A line of CSV brings its header; a row of Parquet was kept as JSON and is read
-as such. A line that is not as we write it is taken as it stands: somebody else has used a name of ours.
+The bytes are those that were refused. A CSV line carries its header; a Parquet row was kept as JSON and is read as
+JSON. A line in another format is read as an ordinary line: a foreign file may have a name like ours.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice, poison_events
 
 @dataclass(frozen=True, slots=True)
 class ReleasedLine:
-    """A refused line as it comes back. `origin` is None when the file's line is not one of ours."""
+    """A refused line that lands again. `origin` is None when the file's line is not in our format."""
 
     origin: RowId | None
     raw: bytes

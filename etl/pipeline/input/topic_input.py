@@ -1,11 +1,11 @@
 """A topic as the input of batches: which offsets come next, and their copies, which the tasks read.
 
-    1 waiting   what no batch has read: the ledger's positions against what the broker holds
+    1 waiting   unread offsets: the ledger's positions against the broker's
     2 fix       slices of offsets, as many as the batch has room for          in the ledger, before anything is read
-    3 fetch     Spark's source reads those offsets into copies in the archive; what is copied already stays
+    3 fetch     Spark's source copies those offsets into the archive; existing copies stay
 
-A second try finds the slices in the ledger and fetches what has no copy, the same offsets again. What the broker does
-not hold any more is refused before and after copying, so a gap can never pass for a short range.
+A second try finds the slices in the ledger and fetches the offsets that have no copy yet. Offsets that the broker no
+longer has are an error before and after copying, so a gap is never mistaken for a short range.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from etl.contract.model import Topic
 from etl.errors import SettingsError
 from etl.settings import Settings
 
-_USUAL_BYTES = 1_024  # of a message, as long as no copy tells
+_USUAL_BYTES = 1_024  # of a message, until there are copies to measure
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Offsets of one partition, and where their copy goes."""
+    """Offsets of one partition, and the path of their copy."""
 
     partition: int
     first: int
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """What to copy from a topic."""
+    """A request to copy offsets of a topic."""
 
     topic: str
     access: Access = field(repr=False)
@@ -51,23 +51,23 @@ class Fetch:
 
 
 class Fetcher(Protocol):
-    """Copies offsets of a topic somewhere: on Spark."""
+    """Copies offsets of a topic: on Spark."""
 
     def fetch(self, wanted: Fetch) -> None:
-        """Write a copy of every part that has a message; parts without one may stay without."""
+        """Write a copy of every part that has messages; an empty part needs no copy."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits in a topic."""
+    """Unread offsets of a topic."""
 
     topic_id: int
     partitions: tuple[Unread, ...]
 
     @property
     def bytes(self) -> int:
-        """How much that is, as batches are sized."""
+        """Their estimated size, by which batches are sized."""
         return MESSAGE_BYTES * sum(one.messages for one in self.partitions)
 
 
@@ -80,17 +80,17 @@ class TopicInput:
     archive: Path
 
     def waiting(self, ledger: Ledger) -> Waiting:
-        """What no batch has read. Raises what is wrong with the topic."""
+        """Offsets that no batch has read. Raises faults of the topic."""
         state = self.broker.state(self.topic.name)
         unread = offsets.unread(self.topic, state, ledger.positions(self.topic.name))
         return Waiting(state.id, tuple(unread))
 
     def is_due(self, waiting: Waiting) -> bool:
-        """Whether a batch would find something to do."""
+        """Whether there is input for a batch."""
         return offsets.is_due(self.topic, waiting.partitions)
 
     def fix(self, waiting: Waiting, limits: Limits, room_bytes: int, now: datetime, slices: Iterable[Slice]) -> Fixed:
-        """What the next batch reads beside these slices. `limits` are of real bytes, `room_bytes` of assumed ones."""
+        """Slices for the next batch, in addition to these. `limits` are real bytes, `room_bytes` estimated ones."""
         taken = tuple(slices)
         each = self._message_bytes()
         most = min(limits.batch_bytes // each, (room_bytes - sum(one.bytes for one in taken)) // MESSAGE_BYTES)
@@ -98,14 +98,14 @@ class TopicInput:
         return offsets.fix(self.topic, waiting.topic_id, list(waiting.partitions), room, now, len(taken))
 
     def _message_bytes(self) -> int:
-        """How large messages were lately, by the newest day of copies."""
+        """Mean message size, from the newest day of copies."""
         days = sorted(self.archive.glob("????-??-??"), reverse=True)[:1]
         lately = [one for day in days for one in copies_in(day) if one.topic == self.topic.name]
         messages = sum(one.last - one.first for one in lately)
         return max(1, sum(one.path.stat().st_size for one in lately) // messages) if messages else _USUAL_BYTES
 
     def fetch(self, fetcher: Fetcher, slices: tuple[Slice, ...]) -> bool:
-        """Copy what has no copy yet. False: there was nothing to copy."""
+        """Copy offsets that have no copy yet. False: there were none."""
         wanted = missing(self.archive, slices)
         if not wanted:
             return False
@@ -116,9 +116,9 @@ class TopicInput:
         try:
             asked = tuple(one for one in parts if one.first < one.last)
             fetcher.fetch(Fetch(self.topic.name, self.broker.access, asked))
-        finally:  # what is gone is the cause, whatever Spark says of it
+        finally:  # lost offsets are reported as the cause, instead of Spark's error
             offsets.require_held(wanted, self.broker.state(self.topic.name))
-        for one in missing(self.archive, wanted):  # compaction or transactions left no message there
+        for one in missing(self.archive, wanted):  # no messages: compacted, or markers of transactions
             CopyWriter(copy_path(self.archive, one)).close()
         return True
 

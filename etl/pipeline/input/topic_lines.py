@@ -1,7 +1,7 @@
-"""Messages that batches have read of topics, counted again in the archive.
+"""Count the topic messages that batches have read again, in the archive.
 
-Every offset counts once, and only up to where batches have decided: what a batch copied that has not decided yet, or
-that a ledger restored from a backup knows nothing of, is not theirs.
+Every offset counts once, and only up to the last decided offset: copies of an undecided batch, or of batches that a
+restored ledger does not know, are not counted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _of_part(copies: Iterable[Copy], end: int, empty_count: bool) -> int:
 
 
 def _ends(ledger: Ledger) -> dict[_Part, int]:
-    """Where the decided batches that are remembered end, by part."""
+    """The end offset of the decided batches in the ledger, by part."""
     undecided = _undecided(ledger)
     ends: dict[_Part, int] = {}
     for batch, one in _ranges(ledger):
@@ -59,7 +59,7 @@ def _ends(ledger: Ledger) -> dict[_Part, int]:
 
 
 def copies_missing(archive: Path, ledger: Ledger) -> tuple[str, ...]:
-    """Offsets that batches have read, of which the archive should have a copy and has none."""
+    """Offsets that batches have read and whose copy is missing in the archive."""
     removed, undecided = ledger.archive_removed(), _undecided(ledger)
     return tuple(
         f"{one.file.label} {one.first} to {one.last - 1}"

@@ -1,13 +1,13 @@
-"""Which events of the backlog are worth another try: those whose master row may have come.
+"""Which files of the backlog to retry: those with an event whose master row may have come.
 
     file waits for time ─────────────────────────────▶ always
     a grace is used up ──────────────────────────────▶ always
-    a master has changed ─┬─ its keys can be told ───▶ if one of the keys that the file waits for is among them
-                          └─ they cannot ────────────▶ always
-    every 50th batch ────────────────────────────────▶ always: nobody waits for a word that was lost
+    a master has changed ─┬─ changed keys known ─────▶ if one of the keys that the file waits for is among them
+                          └─ unknown ────────────────▶ always
+    every 50th batch ────────────────────────────────▶ always: a missed change must not make an event wait forever
 
-Only this process knows what the versions of the last decision were made of; another one tries everything once, and
-knows then. See ADR 63.
+The parts of the master versions of the last decision are known to this process only; a new process retries every file
+once. See ADR 63.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVERY = 50
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the masters of the last decision were made of, by name."""
+    """The parts of each master's version at the last decision, by name."""
 
     batch: int
     versions: Mapping[str, int]
@@ -45,7 +45,7 @@ class Decided:
 
 
 def remember(places: Places, batch: int, masters: Sequence[PinnedMaster]) -> None:
-    """Note what a decision has seen: events that wait after it wait for what comes later."""
+    """Remember the versions a decision has seen: events that still wait can only be resolved by later ones."""
     parts = {one.master.name: _parts(one) for one in masters}
     process_state().decided[places.tables] = Decided(batch, versions_of(masters), parts)
 
@@ -88,7 +88,7 @@ def _touched(
 
 
 def _waits_for(reasons: pa.ListArray, master: str) -> pa.Array:
-    """Events that lacked this master's row, or that nobody had the time to look up."""
+    """Events that lacked this master's row, or were shed before it was looked up."""
     meant = pc.is_in(reasons.flatten(), value_set=pa.array([f"unknown_{master}", SHED]))
     waits = np.zeros(len(reasons), np.bool_)
     waits[pc.list_parent_indices(reasons).filter(meant).to_numpy()] = True

@@ -1,1 +1,1 @@
-"""What people ask: where events are, how a batch went and compares with others, why a pipeline does not move."""
+"""Queries by people: where events are, how a batch went and compares with others, why a pipeline is stuck."""

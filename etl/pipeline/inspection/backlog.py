@@ -1,10 +1,10 @@
-"""What waits, for people and for quiet hours: how much of it and why, which events, and how to be rid of it.
+"""Inspect the backlog and drain it: how many events wait for what, which ones, and batches that empty it.
 
     time      shed under overload: comes back by itself, oldest first, as far as a batch has room (ADR 65)
     master    lacks a master row: comes back when the row comes, or when the grace is over
     person    accepted, but the audit of its batch failed (etl.pipeline.review.aside)
 
-`drain` runs one batch after the other until nothing waits for time, or a batch brought nothing: then there is no room.
+`drain` runs one batch after the other until no shed event is left, or a batch served none of them: no capacity.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WaitsFor = Literal["time", "master", "person"]
 
 @dataclass(frozen=True, slots=True)
 class Heap:
-    """Events of a pipeline that wait for the same thing."""
+    """Waiting events of a pipeline, grouped by what they wait for."""
 
     pipeline: str
     waits_for: WaitsFor
@@ -43,7 +43,7 @@ class Heap:
 
 
 def heaps(ledger: Ledger) -> list[Heap]:
-    """What waits in one pipeline, from the ledger alone."""
+    """Waiting events of one pipeline by cause, from the ledger alone."""
     files, asides = ledger.backlog_files(), ledger.asides()
     found = []
     for cause in ("time", "master"):
@@ -57,7 +57,7 @@ def heaps(ledger: Ledger) -> list[Heap]:
 
 
 def events(pipeline: Pipeline, places: Places, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """Events that wait, oldest first, as people may see them."""
+    """Waiting events, oldest first, sensitive values masked."""
     index = ClaimIndex(places.claims, ledger.claim_runs())
     for file in ledger.backlog_files():
         yield from _of_file(pipeline, places, index, file)
@@ -86,11 +86,11 @@ def _of_file(pipeline: Pipeline, places: Places, index: ClaimIndex, file: Backlo
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What a drain did."""
+    """The result of a drain."""
 
     pipeline: str
     batches: int
-    before: int  # events that waited for time
+    before: int  # shed events when it began
     after: int
 
     def as_json(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def drain(
     go_on: Callable[[], bool],
     progress: Progress,
 ) -> Drained:
-    """Run batches until nothing waits for time, nothing moves any more, or `go_on` says that time is up."""
+    """Run batches until no shed event is left, a batch makes no progress, or `go_on` returns false."""
     before = left = waiting()
     batches = 0
     while left and go_on() and run_batch() is not None:

@@ -1,4 +1,4 @@
-"""A batch held against the ones before it: part of its audit, noted with the verdict, a warning unless declared."""
+"""Compare a batch with earlier ones: part of its audit, stored with the verdict; a warning unless declared to hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from etl.validate.profile import as_json, profile
 def compare(
     verdict: dict[str, Any], past: Sequence[Profile], record: BatchRecord, accepted: pa.Table | None, pipeline: Pipeline
 ) -> dict[str, Any]:
-    """A verdict with the batch's figures, what is unusual about them, and a failure for what is declared to hold."""
+    """The verdict with the batch's figures and findings; a finding that is declared to hold the batch is a failure."""
     figures = profile(record.counts, accepted, pipeline)
     found = judge(figures, past)
     failed = [_failure(one) for one in found if one.kind in pipeline.hold_on]
@@ -29,7 +29,7 @@ def compare(
 
 
 def _failure(finding: Finding) -> dict[str, Any]:
-    """A finding that holds the batch, as the audit tells of expectations."""
+    """A finding that holds the batch, in the form of a failed expectation."""
     kind, _, subject = finding.check.partition(":")
     return {
         "name": f"expect_{kind}_as_in_the_last_batches",

@@ -1,9 +1,9 @@
-"""Why does a pipeline not move? In words, with what to do about it.
+"""Why is a pipeline stuck? Findings in words, each with its remedy.
 
-    ledger, landing folder ──▶ Facts ──▶ diagnose ──▶ Diagnosis(state, what, remedy), the gravest first
+    ledger, landing folder ──▶ Facts ──▶ diagnose ──▶ Diagnosis(state, what, remedy), most severe first
 
-`diagnose` is a function of facts alone. Only what stops events, or soon will, is a finding; a pipeline that has nothing
-to do is well.
+`diagnose` is a pure function of the facts. Only what stops events, or soon will, is a finding; an idle pipeline is
+healthy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger
 from etl.contract.model import Pipeline
 
 State = Literal["well", "warning", "stuck"]
-_PATIENCE = 4  # deadlines that input may lie there before somebody should look
+_PATIENCE = 4  # deadlines that input may stay unread before it is a finding
 _LEAST_PATIENCE = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is the matter with a pipeline, and what to do."""
+    """One finding about a pipeline, and its remedy."""
 
     pipeline: str
     state: State
@@ -35,7 +35,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a diagnosis is made from."""
+    """The input of a diagnosis."""
 
     pipeline: Pipeline
     now: datetime
@@ -48,7 +48,7 @@ class Facts:
 
 
 def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, with_backlog: bool = True) -> Facts:
-    """The facts about one pipeline, from its ledger and its landing folder; those of a large backlog cost something."""
+    """The facts about one pipeline, from its ledger and landing folder; a large backlog makes `with_backlog` slow."""
     files = landing.scan(folder, pipeline.stream.source.format)
     consumed = book.consumed([file.name for file in files]) if files else {}
     unread = [file for file in files if file.name not in consumed or consumed[file.name].end < file.size]
@@ -66,7 +66,7 @@ def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, wit
 
 
 def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
-    """What is the matter, the gravest first; one line that says so when nothing is."""
+    """All findings, most severe first; a single healthy one when there are none."""
     found = [*_of_batch(facts), *_of_input(facts), *_of_backlog(facts)]
     if not found:
         found = [Diagnosis(facts.pipeline.name, "well", _well(facts))]
@@ -74,7 +74,7 @@ def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
 
 
 def stuck(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Diagnosis | None:
-    """Why nothing is loaded although something should be; None when the pipeline moves. Makes no folder."""
+    """Why nothing is loaded although there is input; None when the pipeline moves. Creates no folder."""
     if not folder.is_dir():
         return None
     gravest = diagnose(gather(pipeline, folder, book, now, with_backlog=False))[0]

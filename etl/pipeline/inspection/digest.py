@@ -1,6 +1,6 @@
-"""A day of all pipelines: figures from the ledger, examples from the run reports that were kept (ADR 82).
+"""Daily digest of all pipelines: figures from the ledger, examples from stored run reports (ADR 82).
 
-Nothing of the warehouse is read: a digest costs four aggregates over a fortnight of the ledger, and a few small files.
+It does not read the warehouse: a digest costs four aggregates over two weeks of the ledger, and a few small files.
 Examples were bounded and masked when their reports were written.
 """
 
@@ -36,7 +36,7 @@ _REPORTS_READ = 50
 
 
 def write(settings: Settings, dsn: str, pipelines: Iterable[Pipeline], day: date, now: datetime) -> Written:
-    """Write the digest of a day (UTC) from what the ledger knows of it."""
+    """Write the digest of a day (UTC) from the ledger."""
     made = Digest(day=day, made_at=now, pipelines=tuple(_all(settings, dsn, pipelines, day)))
     return folder.write(made, settings.digests)
 
@@ -69,7 +69,7 @@ def _of(settings: Settings, book: Ledger, pipeline: Pipeline, day: date) -> Pipe
 
 
 def _filled(rows: Sequence[dict[str, object]], day: date) -> tuple[Day, ...]:
-    """Every day of the trend, also those on which nothing came."""
+    """One entry for every day of the trend, including days without events."""
     known = {row["day"]: Day.model_validate(row) for row in rows}
     days = [day - timedelta(days=back) for back in reversed(range(TREND_DAYS))]
     return tuple(known.get(one) or Day(day=one) for one in days)
@@ -94,7 +94,7 @@ def _reason(reason: str, events: int, samples: Sequence[Sample]) -> Reason:
 
 
 def _samples(settings: Settings, pipeline: str, since: datetime, until: datetime) -> Iterator[Sample]:
-    """Refused events of a stretch of time, as the newest run reports show them."""
+    """Refused events of a time range, from the newest run reports."""
     home = settings.reports / pipeline
     wanted = [one for one in run_reports.summaries(home) if since <= one.finished_at < until and one.quarantined]
     for one in wanted[:_REPORTS_READ]:

@@ -1,12 +1,12 @@
-"""One event, followed through everything that keeps it: from the lines that landed to the rows of the mart.
+"""Trace one event through all storage: from the landed lines to the rows of the mart.
 
     raw files ── lines with the key ─┬─ the event     ┐
-                                     ├─ duplicates    ├─ told apart by what the tables and the claims say
+                                     ├─ duplicates    ├─ distinguished by tables and claims
                                      └─ refused       ┘
     claims ── fact | backlog ── master versions of the batch ── mart
 
-Raw files are read again as batches read them, slice by slice; a batch that is forgotten, or a file that retention has
-removed, is not looked into. Values of sensitive columns are masked.
+Raw files are read as batches read them, slice by slice; batches and files that retention has removed are skipped.
+Values of sensitive columns are masked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STATES = {claim.FREE: "free", claim.ACCEPTED: "accepted", claim.WAITING: "waiti
 
 
 class KeyInvalid(TerminalError):
-    """Texts that are no key of this pipeline."""
+    """The given text does not parse as a key of this pipeline."""
 
     exit_code = 64
 
@@ -66,7 +66,7 @@ class Occurrence:
 
 @dataclass(slots=True)
 class EventTrace:
-    """All that is known about one key."""
+    """Everything found about one key."""
 
     pipeline: str
     key: tuple[str, ...]
@@ -83,7 +83,7 @@ class EventTrace:
 
 
 class Tracer:
-    """Looks for one event; changes nothing."""
+    """Searches for one event; read-only."""
 
     def __init__(self, pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str, given: Sequence[str]) -> None:
         self._pipeline, self._places, self._ledger, self._dsn = pipeline, places, ledger, dsn
@@ -94,7 +94,7 @@ class Tracer:
         self._deadly: dict[str, frozenset[int]] = {}
 
     def trace(self, now: datetime, *, raw: bool = True) -> EventTrace:
-        """Follow the event; `raw` looks into the raw files, too."""
+        """Trace the event; `raw` searches the raw files, too."""
         held = ClaimIndex(self._places.claims, self._ledger.claim_runs()).find(*self._lanes)
         state, batch = _STATES[int(held.state[0])], int(held.batch[0])
         found = EventTrace(self._pipeline.name, self._given, "nowhere", {"state": state, "batch": batch or None})
@@ -110,7 +110,7 @@ class Tracer:
         return found
 
     def _held(self) -> set[int]:
-        """Batches whose accepted events wait for a person's word, or for the next batch to act on it."""
+        """Batches whose accepted events wait for a person's decision, or for the next batch to apply it."""
         return {record.batch for record in (*self._ledger.unjudged(), *self._ledger.asides())}
 
     # ── tables ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +204,7 @@ class Tracer:
                 yield Occurrence(*place, batch, role)
 
     def _slices(self, now: datetime) -> Iterator[tuple[int | None, tuple[Slice, Reader]]]:
-        """What batches have read, where it is now, then what has landed and none has read."""
+        """Slices that batches have read, at the file's current path, then landed slices that are unread."""
         paths = {path.stat().st_ino: path for path in self._files()}
         for batch, one in self._ledger.all_slices():
             if is_range(one.file.name):
@@ -239,12 +239,12 @@ class Tracer:
             yield from events.line[whole & (found_lo == lo[0]) & (found_hi == hi[0])].tolist()
 
     def _aside(self, one: Slice) -> LineChoice:
-        """Lines that tasks did not survive are not looked into here, either."""
+        """Poison lines, which crashed tasks, are not parsed here either."""
         return LineChoice(poison={one.ordinal: self._deadly[one.file.label]} if one.file.label in self._deadly else {})
 
 
 def key_row(pipeline: Pipeline, given: Sequence[str]) -> pa.RecordBatch:
-    """Texts as the key of one event, in the types of its fields; times and dates as ISO 8601."""
+    """Parse text into the key of one event, in the types of its fields; times and dates as ISO 8601."""
     names = pipeline.stream.key
     if len(given) != len(names):
         raise KeyInvalid(pipeline.name, tuple(given), names, f"it has {len(names)} parts, not {len(given)}")
@@ -275,7 +275,7 @@ def _batches(found: EventTrace) -> set[int]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value in a JSON type."""
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes):

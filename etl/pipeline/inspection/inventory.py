@@ -1,10 +1,10 @@
-"""Count every event where it is: in the raw files, and in the tables. Nothing is believed that can be counted.
+"""Count every event in the raw files and in the tables. Nothing is taken from the ledger that can be counted.
 
     raw files (landing and archive) ── lines ──┐      of a topic: copies in the archive
-    fact, quarantine, open backlog ── rows ────┼──▶ does it add up? where not: which sum, by how much
-    ledger ── what batches said ───────────────┘
+    fact, quarantine, open backlog ── rows ────┼──▶ do the sums hold? if not: which one, by how much
+    ledger ── recorded counts ─────────────────┘
 
-A full count reads everything once; `frontstage audit` does it on demand. Every batch does a little of it: lines read
+A full count reads everything once; `frontstage audit` does it on demand. Every batch checks a part of it: lines read
 against events routed, rows of the accepted files against rows decided, rows copied to the mart against events accepted.
 """
 
@@ -32,12 +32,12 @@ from etl.pipeline.input import topic_lines
 from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
 
 _BLOCK = 16 * 2**20
-_ROWS_AT_ONCE = 65_536  # as they are read for a batch: what comes before damage counts
+_ROWS_AT_ONCE = 65_536  # as a batch reads them: rows before a damaged part count
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What was counted, and what it should add up to."""
+    """Actual and expected counts."""
 
     pipeline: str
     raw_lines: int  # consumed by loaded batches, counted again in the files
@@ -45,15 +45,15 @@ class Inventory:
     fact_keys: int  # distinct
     quarantine: int
     backlog_open: int
-    duplicates: int  # as the ledger says: duplicates are stored nowhere
+    duplicates: int  # from the ledger: duplicates are stored nowhere
     mart: Mapping[str, int]
     mart_expected: Mapping[str, int]  # facts since a batch was first decided with this table
     ledger: Mapping[str, int]
-    released: Mapping[str, int] = field(default_factory=dict)  # by file of ours, lines that people sent in again
-    released_found: Mapping[str, int] = field(default_factory=dict)  # the same, counted in those that are still there
+    released: Mapping[str, int] = field(default_factory=dict)  # by file of released lines: lines that people released
+    released_found: Mapping[str, int] = field(default_factory=dict)  # the same, counted in the files that still exist
     rejected: int = 0  # refused lines that stay out for good
-    held: int = 0  # accepted events that wait for a person's word
-    copies_missing: tuple[str, ...] = ()  # offsets that batches have read and the archive does not hold
+    held: int = 0  # accepted events that wait for a person's decision
+    copies_missing: tuple[str, ...] = ()  # offsets that batches have read and that are missing in the archive
 
     @property
     def faults(self) -> list[str]:
@@ -85,7 +85,7 @@ class Inventory:
 
 
 def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Inventory:
-    """Count everything of one pipeline that is loaded; a batch under way is left out wherever it is already."""
+    """Count everything of one pipeline that is loaded; the partial results of a running batch are left out."""
     from deltalake import DeltaTable
 
     begun = ledger.oldest_unloaded()
@@ -120,7 +120,7 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
 
 
 def _held(places: Places, ledger: Ledger, under_way: BatchRecord | None) -> int:
-    """Rows in the files of facts that wait for a person's word, and of those that a batch under way takes up."""
+    """Rows in fact files that wait for a person's decision, and in those that a running batch takes up."""
     taken = () if under_way is None else under_way.decided.taken_up
     records = [*ledger.asides(), *(ledger.get(one.batch) for one in taken)]
     asides = [one.decided.aside for one in records if under_way is None or one.batch != under_way.batch]
@@ -135,7 +135,7 @@ def _held(places: Places, ledger: Ledger, under_way: BatchRecord | None) -> int:
 
 
 def _released_lines(places: Places, released: Mapping[str, int]) -> dict[str, int]:
-    """Lines of the files of ours that are still in the landing folder or the archive."""
+    """Lines in files of released lines that are still in the landing folder or the archive."""
     paths = [path for folder in (places.landing, places.archive) for path in _files(folder, "")]
     return {path.name: _lines(path, "jsonl", None) for path in paths if path.name in released}
 
@@ -145,7 +145,7 @@ def _loaded(under_way: BatchRecord | None) -> ds.Expression:
 
 
 def _open(backlog: ds.Dataset, claims: ClaimIndex) -> int:
-    """Events of the backlog that still wait: those whose claim says so."""
+    """Events of the backlog that are open: those whose claim says `waiting`."""
     rows = backlog.to_table(columns=["key_lo", "key_hi", "batch"])
     if not rows.num_rows:
         return 0
@@ -168,7 +168,7 @@ def _rows(dsn: str, table: str) -> int:
 
 
 def _raw_lines(pipeline: Pipeline, places: Places, ledger: Ledger) -> int:
-    """Lines of all files that have been consumed: in the archive whole, in the landing folder up to where."""
+    """Lines of all consumed input: whole files of the archive, and landed files up to the consumed offset."""
     format, removed = pipeline.stream.source.format, ledger.archive_removed()
     days = [day for day in places.archive.glob("*") if day.name not in removed]
     archived = sum(removed.values()) + sum(lines_under(day, format) for day in days)

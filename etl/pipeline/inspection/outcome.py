@@ -1,4 +1,4 @@
-"""Whether a run did what it was started for, from what its report tells. No engine is needed to say so."""
+"""Whether a run succeeded, from its report alone; needs no engine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def unsettled(reported: Mapping[str, Any], failed: str | None = None) -> str | None:
-    """Why the run of a batch that was reported is not a success; None when it is one.
+    """Why the reported batch makes its run a failure; None when the run succeeded.
 
-    `failed` is the run whose own batch did not come through: a batch of another run that was reported is no comfort.
+    `failed` names a run whose own batch failed: that run fails even if the reported batch is of another run.
     """
     batch, state, held = reported["batch"], reported.get("state"), reported.get("held")
     if batch is None or (failed is not None and reported["run_id"] != failed and state == "loaded"):

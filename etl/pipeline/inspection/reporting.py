@@ -1,4 +1,4 @@
-"""A run report from what the ledger knows about a batch."""
+"""Build a run report from a batch's ledger record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def report(settings: Settings, book: Ledger, record: BatchRecord, pipeline: Pipe
 
 
 def unusual(book: Ledger, record: BatchRecord, pipeline: Pipeline) -> tuple[model.Unusual, ...]:
-    """What is not as in the last batches, and who has seen it."""
+    """Figures that differ from the last batches, and who has acknowledged them."""
     found = findings(record.audit or {})
     seen = Profiles(book).acknowledged(record.batch) if found else {}
     return tuple(
@@ -65,7 +65,7 @@ def compose(
     samples: Sequence[model.Sample],
     tactic: str,
 ) -> RunReport:
-    """What the report says."""
+    """The content of the report."""
     counts = record.counts.as_json()
     return RunReport.model_validate(
         {
@@ -91,7 +91,7 @@ def compose(
 
 
 def _join(record: BatchRecord, name: str, counts: dict[str, int], tactic: str) -> dict[str, Any]:
-    """How one master's join went: asked for, and where it chose for itself, what it chose."""
+    """Counters of one master's join; for `auto`, also the tactics it chose."""
     chosen = sorted(record.joins.get(name, {}).get("tactics", {}))
     used = tactic if tactic in chosen or not chosen else f"{tactic}: {', '.join(chosen)}"
     return {"master": name, "tactic": used, "master_version": str(record.master_versions.get(name, "")), **counts}
@@ -108,7 +108,7 @@ def _message(record: BatchRecord) -> str:
 
 
 def _samples(masking: Masking, record: BatchRecord) -> list[model.Sample]:
-    """A few refused events, as they came but for what is sensitive."""
+    """A few refused events as they came, sensitive values masked."""
     found: list[model.Sample] = []
     for file in record.decided.of_table(QUARANTINE):
         path = masking.places.tables / QUARANTINE / file.path

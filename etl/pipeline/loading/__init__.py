@@ -1,4 +1,4 @@
-"""From a decision to tables that people read.
+"""From a decision to the published tables.
 
 dimensions   follow the masters, before the facts
 copying      rows on their way into the mart, beside the audit

@@ -1,6 +1,6 @@
-"""A batch's rows on their way into the mart, beside the audit.
+"""COPY a batch's rows into the mart while its audit runs.
 
-    decided ─┬─ COPY into the mart's tables: a thread, a transaction of its own, nobody sees the rows ─┐
+    decided ─┬─ COPY into the mart's tables: a thread, its own open transaction, rows still invisible ─┐
              └─ audit ─ Delta logs ────────────────────────────────────────────────────────────────────┴─ finish
 
 A COPY waits for Postgres and an audit for Python, so side by side they cost little more than the longer of the two.
@@ -33,27 +33,27 @@ _CANCEL_EVERY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Rows that are being copied, and what the batch adds to aggregates."""
+    """Rows that are being copied, and the batch's additions to aggregates."""
 
     loading: mart.Loading
     copied: Future[None] = field(repr=False)
     aggregates: tuple[mart.Groups, ...] = ()
 
     def done(self) -> mart.Loading:
-        """Wait until all rows are copied; raises what went wrong."""
+        """Wait until all rows are copied; raises the error of the copy."""
         self.copied.result()
         return self.loading
 
 
 @contextmanager
 def copying(run: MicroBatch, record: BatchRecord) -> Iterator[Copying]:
-    """Begin to copy the rows of a decided batch; whoever does not finish takes all of it back."""
+    """Start copying the rows of a decided batch; leaving the block without finishing rolls back."""
     files = [(table, _files(run, record, table)) for table in run.resolved.pipeline.mart]
     rows = {table.name: paths for table, paths in files if paths and not table.is_aggregate}
     corrects = bool(record.decided.corrected)
     groups = (_groups(table, paths, corrects=corrects) for table, paths in files if table.is_aggregate)
     aggregates = tuple(found for found in groups if found is not None)
-    session = session_name(run.name, run.writer.epoch)  # a writer that falls silent loses this transaction, too
+    session = session_name(run.name, run.writer.epoch)  # ended by the server if the writer goes silent
     with mart.loading(run.dsn, record.batch, session) as loading, ThreadPoolExecutor(1, "copy") as pool:
         copied = pool.submit(loading.copy, rows, {name: _expected(record, name) for name in rows})
         try:
@@ -64,14 +64,14 @@ def copying(run: MicroBatch, record: BatchRecord) -> Iterator[Copying]:
 
 
 def _expected(record: BatchRecord, table: str) -> int:
-    """How many rows a table gets: of events that had been set aside none, if it was declared later."""
+    """How many rows a table gets: none of set-aside events if the table was declared after them."""
     taken = record.decided.taken_up
     without = sum(one.events for one in taken if one.word == "released" and table not in one.mart)
     return record.counts.accepted - without
 
 
 def _files(run: MicroBatch, record: BatchRecord, table: MartTable) -> list[Path]:
-    """What tasks wrote for a table; nothing where nothing was accepted, or it was declared after the decision."""
+    """Files that tasks wrote for a table; none if nothing was accepted or the table was declared after the decision."""
     paths = [run.places.mart / name for name in record.decided.mart.get(table.name, ())]
     missing = [path.name for path in paths if not path.exists()]
     if missing:

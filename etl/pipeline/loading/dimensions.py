@@ -2,8 +2,8 @@
 
     pinned master version ── same as the table's? ──▶ nothing to do: one look at the log
                           ├─ table is new ──────────▶ all rows, written in key order
-                          ├─ changes are known ─────▶ those rows, merged
-                          └─ they are not ──────────▶ all rows, compared by surrogate key
+                          ├─ changes are known ─────▶ changed rows, merged
+                          └─ changes are unknown ───▶ all rows, compared by surrogate key
 
 scd1 keeps the newest values of a key, scd2 every version with the time it was valid. A row that the master deletes
 stays: facts refer to it. The table's transaction is the master's version, so repeating a load changes nothing.
@@ -52,7 +52,7 @@ class Dimensions:
                 self._sync(pinned, progress)
 
     def create(self, masters: Iterable[Master], *, unknown: bool = False) -> None:
-        """Make the tables that do not exist; with `unknown` those of required masters have an unknown member."""
+        """Create missing tables; with `unknown`, those of required masters get an unknown member."""
         for master in masters:
             if master.history != "none":
                 self.delta.create(_table(master), dimension_schema(master, self.schemas[master.name]))
@@ -60,7 +60,7 @@ class Dimensions:
                     self._add_unknown(master)
 
     def _add_unknown(self, master: Master) -> None:
-        """One row with the key that facts have whose member is not known, and no other value."""
+        """Add the unknown member: key 0, all other columns NULL."""
         table, application = self.delta.table(_table(master)), f"{self._application(master)}-unknown"
         if table.transaction_version(application):
             return
@@ -97,7 +97,7 @@ class Dimensions:
         )
 
     def _parts(self, table: DeltaTable) -> tuple[str, ...]:
-        """What the version was made of that the table holds; nothing, when its last commit was somebody else's."""
+        """The parts of the master version in the table; empty when the last commit was not one of ours."""
         (last,) = table.history(1)
         return tuple(json.loads(last.get(_PARTS, "[]")))
 
@@ -124,7 +124,7 @@ class Dimensions:
         self._merge_versions(table, master, rows, commit)
 
     def _merge_versions(self, table: DeltaTable, master: Master, rows: pa.Table, commit: CommitProperties) -> None:
-        """Close the current version of every key that has a newer one, and add what is new, in one commit."""
+        """Close the current version of every key that has a newer one, and add the new versions, in one commit."""
         key = f"{master.name}_key"
         known = table.to_pyarrow_table(columns=[key], filters=[(key, "in", rows[key].to_pylist())])[key]
         new = rows.filter(pc.invert(pc.is_in(rows[key], value_set=known.combine_chunks())))
@@ -163,7 +163,7 @@ class Dimensions:
 
 @contextmanager
 def _own_errors(rows: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The same rows; what goes wrong while they are read is raised as it is, not as delta-rs words it."""
+    """The same rows; an error while reading them is raised as itself, not wrapped by delta-rs."""
     wrong: list[FrontstageError] = []
 
     def watched() -> Iterator[pa.RecordBatch]:
@@ -191,7 +191,7 @@ def _key_parts(keys: pa.ChunkedArray, master: Master) -> list[pa.Array]:
 
 
 def _closing(rows: pa.Table, master: Master, closes: bool) -> pa.Table:
-    """Rows that close the version before them, or rows to be added: told apart by a key that is NULL."""
+    """Rows that close the previous version, or rows to add; the merge distinguishes them by a NULL key."""
     for name in master.key_columns:
         column = rows[name] if closes else pa.nulls(rows.num_rows, rows.schema.field(name).type)
         rows = rows.append_column(f"close_{name}", column)
@@ -199,7 +199,7 @@ def _closing(rows: pa.Table, master: Master, closes: bool) -> pa.Table:
 
 
 def _changed(reader: object, since: tuple[str, ...]) -> pa.Table | None:
-    """The rows that are other than in the version made of `since`; None when that cannot be told."""
+    """Rows that differ from the version made of the parts `since`; None when the changes are unknown."""
     if not isinstance(reader, MasterPages) or not since:
         return None
     return reader.rows_since(since)

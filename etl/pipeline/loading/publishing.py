@@ -1,4 +1,4 @@
-"""Audit and publish one decided batch: from the files of its decision to tables that people read."""
+"""Audit and publish one decided batch: from the files of its decision to Delta tables and mart."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TABLES = (FACT, QUARANTINE, BACKLOG)
 def ask_audit(
     audit: Audit, places: Places, resolved: ResolvedPipeline, record: BatchRecord, past: Sequence[Profile]
 ) -> dict[str, Any]:
-    """The verdict of the suite on what a batch accepted itself, and how it compares with the past.
+    """The suite's verdict on the events that the batch itself accepted, and the comparison with earlier batches.
 
-    A batch that accepted nothing has nothing to prove.
+    A batch that accepted nothing passes.
     """
-    released = record.decided.released_files  # a person has vouched for those
+    released = record.decided.released_files  # a person has approved those
     files = tuple(file for file in record.decided.of_table(FACT) if file.path not in released)
     verdict: dict[str, Any] = {"success": True, "expectations": []}
     rows = read_parts(places.tables, files) if files else None
@@ -55,7 +55,7 @@ def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
     touched = [table for table in TABLES if decision.of_table(table)]
     for table in touched:
         run.checkpoint(f"before {table} is published")
-        run.ledger.fence(run.writer.epoch)  # a log has no fence of its own
+        run.ledger.fence(run.writer.epoch)  # a Delta log has no fence of its own
         run.delta.add(table, decision.of_table(table), record.batch)
         run.checkpoint(f"after {table} is published")
     if correct(run, record):
@@ -69,7 +69,7 @@ def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
 
 
 def correct(run: MicroBatch, record: BatchRecord) -> bool:
-    """Bring the rows of unknown members that have come into the fact; false when there are none."""
+    """Correct facts with unknown members whose master rows have come; false when there are none."""
     files = record.decided.of_table(CORRECTIONS)
     if files:
         run.checkpoint("before the fact is corrected")
@@ -79,7 +79,7 @@ def correct(run: MicroBatch, record: BatchRecord) -> bool:
 
 
 def _replaced(run: MicroBatch, record: BatchRecord) -> list[Replaced]:
-    """Rows of the mart that stand for earlier ones, table by table."""
+    """Rows of the mart that replace earlier ones, table by table."""
     decision = record.decided
     if not decision.replaced:
         return []
@@ -89,7 +89,7 @@ def _replaced(run: MicroBatch, record: BatchRecord) -> list[Replaced]:
 
 
 def _freshness(run: MicroBatch, files: tuple[DataFile, ...], loaded_at_s: float) -> Mapping[str, float] | None:
-    """How old events were when they became visible."""
+    """Age of events when they became visible."""
     if not files:
         return None
     landed = read_parts(run.places.tables, files, ["landed_at"])["landed_at"]

@@ -1,1 +1,1 @@
-"""What people decide: about refused lines, failed audits, days that are read again, the terms of one run."""
+"""Decisions of people: on refused lines, failed audits, days to reprocess, and the settings of one run."""

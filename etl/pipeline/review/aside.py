@@ -1,14 +1,14 @@
-"""Accepted events of a batch whose audit failed: they wait aside for a person, while other batches go on (ADR 71).
+"""Set aside the accepted events of a batch whose audit failed, until a person decides; other batches go on (ADR 71).
 
-    audit failed ─┬─ held = "wait"   the batch is held, and the line with it ─┬─ released ─▶ published as it was decided
+    audit failed ─┬─ held = "wait"   the batch is held, later ones wait ──────┬─ released ─▶ published as it was decided
                   │                                                           └─ rejected ─┐
                   └─ held = "go_on" ───────────────────────────────────────────────────────┴─▶ set aside: one commit
-    aside ── a word ── the next batch ─┬─ released ─▶ its files become facts       published as usual, without its
+    aside ── verdict ─ the next batch ─┬─ released ─▶ its files become facts       published as usual, without its
                                        └─ rejected ─▶ refused lines, keys free     accepted events
 
-What is set aside counts as waiting until the next batch has taken it up, so that every event is in exactly one place.
-Both outcomes are on disk before anybody decides: the files of the facts, out of VACUUM's reach, and the same events as
-lines with their bytes. Taking up moves names, not rows.
+Events that are set aside count as waiting until the next batch has taken them up, so that every event is in exactly one
+place. The files for both outcomes are written before the decision: the facts, out of VACUUM's reach, and the same
+events as refused lines with their bytes. Taking up renames files and copies no rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REJECTED = "audit_rejected"
 
 
 class EventsNotFound(TerminalError):
-    """Lines of a held batch are no longer where it read them."""
+    """Lines of a held batch are missing in the files it read."""
 
     def __init__(self, pipeline: str, batch: int, found: int, accepted: int) -> None:
         super().__init__(pipeline, batch, found, accepted)
@@ -87,7 +87,7 @@ def set_aside(run: MicroBatch, record: BatchRecord, verdict: dict[str, Any]) -> 
 
 
 def _link(here: Path, there: Path, names: list[str]) -> None:
-    """Give files a second name, synced; one that has it already keeps it."""
+    """Hard-link files and sync; existing links stay."""
     there.mkdir(parents=True, exist_ok=True)
     for name in names:
         if not (there / name).exists():
@@ -96,13 +96,13 @@ def _link(here: Path, there: Path, names: list[str]) -> None:
 
 
 def _names(files: tuple[DataFile, ...], table: str) -> list[str]:
-    """The files of a table, and what belongs to them."""
+    """The names of a table's files and of their companion files."""
     paths = [one.path for one in files if one.table == table]
     return paths if table == FACT else [*paths, *(f"before-{path}" for path in paths)]
 
 
 def _as_refused_lines(run: MicroBatch, record: BatchRecord, reasons: list[str]) -> DataFile:
-    """The accepted events of a batch as lines in quarantine would be, read once more from where they came."""
+    """The accepted events of a batch as quarantine rows, read again from their input."""
     rows = pa.concat_tables(_accepted_rows(run, record))
     order = np.lexsort((rows[wire.LINE].to_numpy(), rows[wire.SLICE].to_numpy()))
     ordered = rows.take(pa.array(order))
@@ -117,7 +117,7 @@ def _as_refused_lines(run: MicroBatch, record: BatchRecord, reasons: list[str]) 
 
 
 def _accepted_rows(run: MicroBatch, record: BatchRecord) -> Iterator[pa.Table]:
-    """Lines and waiting events whose claim says that this batch has accepted them."""
+    """Landed lines and backlog events that this batch has accepted, according to their claims."""
     stream = run.resolved.pipeline.stream
     index = ClaimIndex(run.places.claims, run.ledger.claim_runs())
     checks = Checks.compile(run.resolved.pipeline.rules, stream.schema, record.started_at)
@@ -146,7 +146,7 @@ def _mine(rows: pa.Table, index: ClaimIndex, batch: int) -> pa.Table:
 
 
 def take_up(run: MicroBatch, plan: BatchPlan, decision: Decision) -> Decision:
-    """The decision of a batch together with what people have decided since the last one."""
+    """Add to a batch's decision the set-aside events on which people have decided since the last batch."""
     for record in run.ledger.judged_asides():
         aside, verdict = record.decided.aside, record.verdict
         assert aside is not None, "a batch with events aside names them"
@@ -199,7 +199,7 @@ def _with_refused_lines(run: MicroBatch, plan: BatchPlan, decision: Decision, ba
 
 
 def _freed(run: MicroBatch, batch: int, aside: Aside) -> Claims:
-    """Claims that give the keys back: whoever corrects such an event may send it again."""
+    """Claims that free the keys, so that a corrected event may be sent again."""
     stream = run.resolved.pipeline.stream
     held = tuple(replace(one, table=HELD) for one in aside.files if one.table == FACT)
     rows = read_parts(run.places.tables, held, list(stream.key)).combine_chunks().to_batches()[0]

@@ -1,4 +1,4 @@
-"""A span of days, in UTC, both ends included: what people ask to be read again."""
+"""A span of days to reprocess, in UTC, both ends included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from etl.errors import TerminalError
 
 
 class NotDays(TerminalError):
-    """Texts or dates that name no span of days."""
+    """The given text or dates are no span of days."""
 
     exit_code = 64
 
@@ -37,7 +37,7 @@ class Days:
 
     @classmethod
     def parse(cls, first: str | None, last: str | None) -> Days | None:
-        """The days that two texts name; one alone is that day, none at all is None."""
+        """Parse a span; one date alone means that day, none at all gives None."""
         if not first and not last:
             return None
         begin, end = first or last or "", last or first or ""
@@ -52,7 +52,7 @@ class Days:
 
     @property
     def end(self) -> datetime:
-        """The first moment that is no longer meant."""
+        """The end, exclusive."""
         return datetime.combine(self.last + timedelta(days=1), time(), UTC)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Where people decide about refused lines: what the command and the form have in common."""
+"""Decisions on refused lines: the part shared by the command and the form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATIENCE_S = 60.0  # longer than a batch
 
 
 def _nothing(_: str) -> None:
-    """No fault is injected here."""
+    """The default checkpoint: injects no fault."""
 
 
 class NoteMissing(TerminalError):
@@ -39,7 +39,7 @@ class NoteMissing(TerminalError):
 
 @dataclass(frozen=True)
 class Desk:
-    """The refused lines of one pipeline or stream, and the words that may be said about them."""
+    """The refused lines of one pipeline or stream, and the actions on them."""
 
     settings: Settings
     dsn: str = field(repr=False)
@@ -52,13 +52,13 @@ class Desk:
         return self.look(self.ledger)
 
     def release(self, wanted: Selection, person: Person, patience_s: float = _PATIENCE_S) -> Outcome:
-        """Send lines in again; waits for a batch that is under way."""
+        """Release lines; waits for a running batch."""
         book, holder = self.ledger.pipeline, f"release by {person.by}"
         with writing(self.settings, self.dsn, book, holder, patience_s) as writer:
             return release(self.look(writer.ledger), writer, wanted, person, self.checkpoint)
 
     def reprocess(self, days: Days, person: Person, patience_s: float = _PATIENCE_S) -> Reprocessed:
-        """Let days be read again; waits for a batch that is under way."""
+        """Reprocess days; waits for a running batch."""
         book, holder = self.ledger.pipeline, f"reprocess by {person.by}"
         with writing(self.settings, self.dsn, book, holder, patience_s) as writer:
             return reprocess(self.look(writer.ledger), writer, days, person, self.checkpoint)
@@ -70,7 +70,7 @@ class Desk:
         return reject(self.quarantine, self.ledger, wanted, person)
 
     def act(self, action: Action, wanted: Selection, person: Person, limit: int) -> dict[str, Any]:
-        """What a form asks for, as plain values."""
+        """Perform a form's action; returns plain values."""
         if action == "list":
             found = islice(self.quarantine.find(wanted), limit)
             return {"action": action, "lines": [self.quarantine.shown(line) for line in found]}

@@ -1,7 +1,7 @@
-"""Batches whose audit failed, as people decide about them: which there are, what is wrong, release or reject.
+"""Decisions on batches whose audit failed: list them, show what failed, release or reject.
 
-questions   what waits for a word: held batches, and events that were set aside while others went on
-answer      the word, once and for good; the next run of the pipeline acts on it (etl.pipeline.review.aside)
+questions   open decisions: held batches, and events that were set aside while other batches went on
+answer      the verdict, final; the next run of the pipeline applies it (etl.pipeline.review.aside)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ReasonMissing(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A batch that waits for a person's word."""
+    """A batch that waits for a person's decision."""
 
     pipeline: str
     batch: int
@@ -54,7 +54,7 @@ class Question:
         return {**asdict(self), "since": None if self.since is None else self.since.isoformat()}
 
     def sentences(self) -> list[str]:
-        """What one should know before one decides."""
+        """A summary for the decision."""
         others = "later batches wait for it" if self.others_wait else "later batches go on without them"
         yet = [f"{self.events} accepted events of batch {self.batch} of {self.pipeline} are held; {others}."]
         return yet + [_failure(one) for one in self.failed]
@@ -67,7 +67,7 @@ def _failure(one: dict[str, Any]) -> str:
 
 
 def questions(dsn: str, pipelines: Sequence[Pipeline]) -> list[Question]:
-    """All that wait for a word, pipeline by pipeline, oldest first."""
+    """All open decisions, pipeline by pipeline, oldest first."""
     found = []
     for pipeline in pipelines:
         with ledger.reading(dsn, pipeline.name) as book:
@@ -76,7 +76,7 @@ def questions(dsn: str, pipelines: Sequence[Pipeline]) -> list[Question]:
 
 
 def answer(settings: Settings, dsn: str, pipeline: str, batch: int, word: Word, person: Person) -> bool:
-    """Decide about a batch; waits for a run that is under way. False when somebody has decided before."""
+    """Decide on a batch; waits for an active run. False when a decision exists already."""
     if word == "rejected" and not person.note.strip():
         raise ReasonMissing
     verdict = {"word": word, "by": person.by, "at": person.at.isoformat(), "note": person.note}

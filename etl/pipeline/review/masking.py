@@ -1,10 +1,10 @@
-"""Refused events as a report may show them: values of sensitive fields masked, the rest as it came.
+"""Mask sensitive fields of refused lines for reports; everything else is shown as it came.
 
-    JSON, Parquet   members of the object, where the line can be taken apart
-    CSV             values under their header, which is the first line of the file that the line came from
-    neither         not shown at all: where a sensitive value ends is not known
+    JSON, Parquet   members of the object, if the line can be parsed
+    CSV             values by their header, the first line of the file that the line came from
+    neither         not shown at all: the extent of a sensitive value is unknown
 
-Only what the stream brings is in a line; sensitive columns of masters are in none.
+A line has fields of the stream only, never columns of masters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BLANK = " \t\r\n"
 
 
 class Refusing(Protocol):
-    """Whose lines they are: a pipeline, or a stream that correlations look at."""
+    """The owner of refused lines: a pipeline, or a stream of correlations."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ class Refusing(Protocol):
 
 
 class LinePlaces(Protocol):
-    """Where its lines land, where they are archived, and the folder of its tables."""
+    """The owner's landing folder, archive and tables."""
 
     @property
     def landing(self) -> Path: ...
@@ -69,7 +69,7 @@ class Masking:
         return frozenset(one.source_name for one in stream.fields if one.name in self.pipeline.sensitive)
 
     def masked(self, raw: bytes, source_file: str, landed_at: datetime) -> str:
-        """A line as people may see it."""
+        """A line with sensitive values masked."""
         text = raw.decode("utf-8", "replace")
         if not self._names:
             return text
@@ -89,9 +89,9 @@ class Masking:
         return line.getvalue()
 
     def header(self, name: str, landed_at: datetime) -> str | None:
-        """The first line of the very file that landed then under this name, wherever it is by now.
+        """The first line of the file that landed under this name at this time, wherever it is now.
 
-        Messages have none of their own; theirs is as declared.
+        Messages have no header; theirs is as declared.
         """
         if is_range(os.fsencode(name)):
             return csv_header(self.pipeline.stream).decode()
@@ -131,7 +131,7 @@ def _masked_json(text: str, names: frozenset[str]) -> str:
 
 
 def _members(text: str) -> Iterator[tuple[str, int, int]]:
-    """The members of the one object that a text is: name, and where the value is. Raises `ValueError` for any other."""
+    """The members of a JSON object: name, start and end of the value. Raises `ValueError` if the text is none."""
     decoder = json.JSONDecoder()
     at = _after(text, 0, "{")
     while text[at : at + 1] != "}":
@@ -147,7 +147,7 @@ def _members(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _after(text: str, at: int, token: str) -> int:
-    """Where the next thing is after a token that must be here."""
+    """The position after a required token and the white space behind it."""
     at = _skip(text, at)
     if text[at : at + 1] != token:
         raise ValueError(f"{token} is missing")

@@ -1,9 +1,9 @@
-"""Refused lines as people look at them: numbered, with what was decided about them and where they came from.
+"""Refused lines for people: numbered, with their verdict and their origin.
 
     12-3        batch 12, the third of its refused lines in the order of file and line
-     └ 9-1      … which somebody had released from batch 9, where it was the first
+     └ 9-1      … released before from batch 9, where it was the first
 
-The table is only added to, so a line keeps its number. Values of sensitive fields are masked wherever a line is shown.
+The table is append-only, so a line keeps its number. Values of sensitive fields are masked wherever a line is shown.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RefusedLine:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which lines are meant; what is left out does not matter."""
+    """A filter on refused lines; criteria that are not given match every line."""
 
     rows: frozenset[RowId] = frozenset()
     batch: int | None = None
@@ -95,7 +95,7 @@ class Selection:
 
 
 class Quarantine:
-    """The refused lines of loaded batches of one pipeline, or of one stream of correlations. Looks only."""
+    """The refused lines of loaded batches of one pipeline, or of one stream of correlations. Read-only."""
 
     def __init__(
         self, pipeline: Refusing, places: LinePlaces, ledger: Ledger, verdicts: Verdicts | None = None
@@ -105,7 +105,7 @@ class Quarantine:
         self._masking = Masking(pipeline, places)
 
     def find(self, wanted: Selection) -> Iterator[RefusedLine]:
-        """The lines that are meant, newest batch first."""
+        """The selected lines, newest batch first."""
         named = {row.batch for row in wanted.rows} or ({wanted.batch} if wanted.batch else None)
         for batch in self._batches if wanted.decided is None else self._decided_on(wanted.decided):
             if named is None or batch in named:
@@ -118,13 +118,13 @@ class Quarantine:
         raise RowUnknown(self.pipeline.name, row)
 
     def history(self, line: RefusedLine) -> list[RefusedLine]:
-        """Refusals of the same line before, oldest first: as far as each was released into the file of the next."""
+        """Earlier refusals of the same line, oldest first: the chain of releases that led to it."""
         found: list[RefusedLine] = []
         seen = {line.id}
         while line.released_from is not None and line.released_from not in seen:
             earlier = next(self.find(Selection(frozenset({line.released_from}), open_only=False)), None)
             if earlier is None or earlier.verdict is None or earlier.verdict.file != line.source_file:
-                break  # a line that nobody released cannot have come back: somebody else wrote that file
+                break  # a line that was never released cannot have landed again: a foreign file
             seen.add(earlier.id)
             found.insert(0, earlier)
             line = earlier
@@ -136,7 +136,7 @@ class Quarantine:
         return self._masking.header(first.source_file, first.landed_at)
 
     def shown(self, line: RefusedLine) -> dict[str, Any]:
-        """A line as people and programs may see it."""
+        """A line as JSON, sensitive values masked."""
         first = next(iter(self.history(line)), line)
         return {
             "row": str(line.id),
@@ -175,11 +175,11 @@ class Quarantine:
         return sorted(batches, reverse=True)
 
     def _decided_on(self, days: Days) -> Sequence[int]:
-        """Batches that refused lines on these days: others need not be looked through."""
+        """Batches that refused lines on these days; only these are read."""
         if not self._batches:
             return ()
         rows = self._table.to_table(columns=["batch", "decided_at"])
-        at = rows["decided_at"]  # not filtered by the dataset: where the log has no bounds of times, it finds nothing
+        at = rows["decided_at"]  # the dataset's own filter finds nothing where the log has no statistics of times
         found = rows.filter(pc.and_(pc.greater_equal(at, days.begin), pc.less(at, days.end)))
         return sorted(found["batch"].unique().to_pylist(), reverse=True)
 
@@ -195,7 +195,7 @@ class Quarantine:
 
 
 def _with_origin(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with a column that tables did not have from the beginning."""
+    """The rows with the origin column, which older tables lack."""
     if "released_from" in rows.schema.names:
         return rows
     return rows.append_column("released_from", pa.nulls(rows.num_rows, pa.string()))

@@ -1,10 +1,10 @@
-"""Release or reject refused lines, once and for good.
+"""Release or reject refused lines; the verdict is final.
 
-    release    words and the file's name in one commit ─▶ the file, in the landing folder ─▶ the next batch reads it
-    reject     words in one commit; the lines stay where they are
+    release    verdicts and the file's name in one commit ─▶ the file, in the landing folder ─▶ the next batch reads it
+    reject     verdicts in one commit; the lines stay where they are
 
-A file is written after its commit, by whoever comes next if need be: `land_pending` runs before every batch, under the
-same lock. It is written once: one that is there, or that a batch has read, is not written again. See ADR 60.
+A file is written after its commit; if that fails, `land_pending`, which runs before every batch under the same lock,
+writes it. It is written once: not again when it exists or when a batch has read it. See ADR 60.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from etl.ingest.lines import LONGEST_LINE
 from etl.pipeline.input.released import ReleasedLine, decode, encode
 from etl.pipeline.review.quarantine import Quarantine, RefusedLine, RowUnknown, Selection
 
-_FILE_BYTES = 8 * 2**20  # of lines, below what a batch divides
+_FILE_BYTES = 8 * 2**20  # of lines per file, less than a batch splits
 _NOT_KEPT_WHOLE = frozenset({"line_too_long", "malformed_parquet"})
 Checkpoint = Callable[[str], None]
 
 
 class NothingChosen(TerminalError):
-    """A word about no line at all, or about every line there is."""
+    """The selection is empty, or it is every line there is."""
 
     exit_code = 64
 
@@ -51,10 +51,10 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the lines that were chosen."""
+    """The result of an action on the selected lines."""
 
     done: tuple[RowId, ...]
-    decided_before: tuple[RowId, ...]  # their word stays as it was
+    decided_before: tuple[RowId, ...]  # their verdict stays as it was
     impossible: tuple[tuple[RowId, str], ...] = ()  # with the reason why
     files: tuple[str, ...] = ()
 
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def reject(quarantine: Quarantine, ledger: Ledger, wanted: Selection, person: Person) -> Outcome:
-    """Decide that lines stay out for good."""
+    """Reject lines for good."""
     chosen = [line.id for line in _chosen(quarantine, wanted)]
     with ledger.transaction():
         done = quarantine.verdicts.add(chosen, person.says("rejected"))
@@ -78,7 +78,7 @@ def reject(quarantine: Quarantine, ledger: Ledger, wanted: Selection, person: Pe
 def release(
     quarantine: Quarantine, writer: Writer, wanted: Selection, person: Person, checkpoint: Checkpoint
 ) -> Outcome:
-    """Send lines through the front door again."""
+    """Release lines: they land again."""
     chosen = _chosen(quarantine, wanted)
     land_pending(quarantine)
     impossible: list[tuple[RowId, str]] = []
@@ -106,19 +106,19 @@ def release(
 
 
 def _chosen(quarantine: Quarantine, wanted: Selection) -> Iterable[RefusedLine]:
-    """The lines that are meant; those of many batches are read as they are needed."""
+    """The selected lines; those of many batches are read lazily."""
     if wanted.is_everything:
         raise NothingChosen
     if not wanted.rows:
         return quarantine.find(wanted)
-    found = list(quarantine.find(replace(wanted, open_only=False)))  # also what is decided, to say so
+    found = list(quarantine.find(replace(wanted, open_only=False)))  # decided lines as well, to report them
     for row in sorted(wanted.rows.difference(line.id for line in found)):
         raise RowUnknown(quarantine.pipeline.name, row)
     return found
 
 
 def _impossible(quarantine: Quarantine, line: RefusedLine) -> str | None:
-    """Why a line cannot come back as it was."""
+    """Why a line cannot be released with its original bytes; None if it can."""
     kept_as_json = quarantine.pipeline.stream.source.format == "parquet"
     if _NOT_KEPT_WHOLE.intersection(line.reasons) or (kept_as_json and len(line.raw) >= LONGEST_LINE):
         return "only its beginning was kept; land the corrected event instead"
@@ -151,12 +151,12 @@ def _promise(
         verdicts.add_file(file)
         rows = verdicts.add([line.id for line in lines], person.says("released", file))
         if not rows:
-            verdicts.land(file)  # every line has its word already: there is nothing to write
+            verdicts.land(file)  # every line has its verdict already: there is nothing to write
     return file, rows
 
 
 def land_pending(quarantine: Quarantine, checkpoint: Checkpoint = lambda _: None) -> None:
-    """Write the files that were promised and are not there. Only for whoever holds the pipeline's lock."""
+    """Write committed files of released lines that do not exist yet. The caller holds the pipeline's lock."""
     verdicts = quarantine.verdicts
     for file in verdicts.pending():
         path = quarantine.places.landing / file
@@ -187,13 +187,13 @@ def _outcome(
 
 
 def settle(quarantine: Quarantine) -> None:
-    """Before a batch: write what was promised."""
+    """Before a batch: write the files of committed releases."""
     if quarantine.verdicts.pending():
         land_pending(quarantine)
 
 
 def put_back(quarantine: Quarantine, ledger: Ledger, at: datetime) -> None:
-    """After the ledger was restored from before: what released files hold was released, whoever said so."""
+    """After the ledger was restored from a backup: record the lines in files of released lines as released."""
     verdicts, places = quarantine.verdicts, quarantine.places
     for folder in (places.landing, places.archive):
         for path in sorted(folder.rglob("frontstage-release-*")):

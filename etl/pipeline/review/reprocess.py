@@ -1,12 +1,12 @@
-"""Days are read again: what was refused and what waits is tried with today's rules and masters (ADR 99).
+"""Reprocess days: refused and waiting events are tried again with today's rules and masters (ADR 99).
 
-    refused, nobody has decided      ──▶ released: the lines land again, and the next batches read them
-    waiting for a master row         ──▶ marked: the next batch looks them up, whatever it knows of changes
+    refused, without a verdict       ──▶ released: the lines land again, and the next batches read them
+    waiting for a master row         ──▶ marked: the next batch looks them up, whether or not a master has changed
     in the fact with unknown members ──▶ marked as well, and corrected where their rows have come
 
-Only words and marks are written here, by the pipeline's one writer; all else is done by ordinary batches. Asking twice
-finds nothing the second time: what is refused again was refused today. Facts, duplicates, what a person has rejected
-and what waits for a person stay as they are.
+Only verdicts and marks are written here, by the pipeline's one writer; ordinary batches do the rest. A second call
+finds nothing: a line that is refused again counts as refused today. Facts, duplicates, rejected lines and events that
+wait for a person stay as they are.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LEFT_OUT = frozenset({REJECTED, POISON})
 
 @dataclass(frozen=True, slots=True)
 class Reprocessed:
-    """What was asked for, in numbers."""
+    """What was requested, in numbers."""
 
     days: Days
     lines: int  # land again
-    impossible: int  # refused lines that were not kept whole
+    impossible: int  # refused lines whose bytes were not kept completely
     waiting: int  # events that are looked up again
     unknown: int  # events in the fact whose unknown members are
 
@@ -55,7 +55,7 @@ class Reprocessed:
 def reprocess(
     quarantine: Quarantine, writer: Writer, days: Days, person: Person, checkpoint: Checkpoint
 ) -> Reprocessed:
-    """Ask for days to be read again; for whoever holds the pipeline's lock."""
+    """Request that days are reprocessed. The caller holds the pipeline's lock."""
     waiting, unknown = writer.ledger.retry_waiting(days.begin, days.end, writer.epoch)
     checkpoint("after events are marked")
     outcome = release(quarantine, writer, refused_in(days), person, checkpoint)
@@ -63,11 +63,11 @@ def reprocess(
 
 
 def preview(quarantine: Quarantine, ledger: Ledger, days: Days) -> Reprocessed:
-    """What would be asked for; nothing is written."""
+    """What would be requested; nothing is written."""
     lines = sum(1 for _ in quarantine.find(refused_in(days)))
     return Reprocessed(days, lines, 0, *ledger.waiting_since(days.begin, days.end))
 
 
 def refused_in(days: Days) -> Selection:
-    """Open lines that batches have refused on these days."""
+    """Lines without a verdict that batches have refused on these days."""
     return Selection(decided=days, without=LEFT_OUT)

@@ -1,1 +1,1 @@
-"""The two kinds of task, each on its share of a batch: `read` and `route` read top-down; the rest are their parts."""
+"""The two kinds of task, each on its share of a batch: `read` and `route`; the other modules are their parts."""

@@ -2,8 +2,8 @@
 
     rows ──▶ join keys ──▶ SemiStreamJoin (front stage, then pages) ──▶ positions ──▶ columns, found, shed
 
-Every task maps the same pages and the same front stage, so no shuffle by master key is needed and a hot key cannot
-overload one task. Pure but for the master ports: no Spark.
+Every task maps the same pages and the same front stage: no shuffle by master key is needed, and a hot key cannot
+overload one task. Pure except for the master ports: no Spark.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class MasterJoin:
-    """One master, and the front stage that stands before it."""
+    """One master and its front stage."""
 
     pinned: PinnedMaster
     front_stage: Path | None = None
     budget: BatchBudget = UNBOUNDED  # of one task
-    rule: ReadRule = "best_first"  # for whom to read when that is bounded
+    rule: ReadRule = "best_first"  # which keys to read first when reading is bounded
 
     @property
     def best_first(self) -> bool:
@@ -52,18 +52,18 @@ class MasterJoin:
 
     @property
     def position(self) -> float:
-        """Which element of the queue chooses what is read: the oldest, unless somebody will be shed anyway."""
+        """Position in the queue of the tuple that selects the next page: the oldest, unless tuples will be shed."""
         return TUNED_POSITION if self.budget.bounded else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class EnrichPlan:
-    """All a worker needs to know. It travels inside the serialized function, never through logs."""
+    """Everything a worker needs. It is sent inside the serialized function and never logged."""
 
     joins: tuple[MasterJoin, ...]
     tactic: JoinName
     budget_bytes: int  # of one worker, for each master
-    first: int | None = None  # events that one task joins; it sheds the others before anybody looks at them
+    first: int | None = None  # events that one task joins; it sheds the others without a probe
     lookup_tuples: int = LOOKUP_TUPLES  # at most, if the budget allows it
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class MasterRun:
         return result
 
     def notes(self) -> MasterNotes:
-        """What the driver should know, once the task is done."""
+        """The task's notes for the driver."""
         if isinstance(self.join.tactic, AutoTactic):
             worker_cache().feedback[self._store] = self.join.tactic.feedback
         return self._notes.with_learned(None if self._front is None else self._front.snapshot())
@@ -126,7 +126,7 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """Rows with what was found for them, in the order of the first master's rows."""
+    """Rows with the columns of their masters, in the order of the first master's rows."""
 
     rows: pa.Table
     found: Mapping[str, Flags]  # by master
@@ -146,7 +146,7 @@ class Enricher:
         self._runs, self._first = runs, first
 
     def enrich(self, rows: pa.Table) -> Enriched:
-        """Join rows with every master. Their order changes: copying from rising positions is much faster."""
+        """Join rows with every master. Reorders them: copying from ascending positions is much faster."""
         answers, shed = self._answers(rows)
         order = stable_argsort(answers[0].position) if answers else np.arange(rows.num_rows)
         rows = rows.take(pa.array(order))
@@ -162,12 +162,12 @@ class Enricher:
         )
 
     def _answers(self, rows: pa.Table) -> tuple[list[BatchResult], Flags]:
-        """Of every master; and which rows are shed. What one master sheds is not asked of the next."""
+        """The answers of every master, and the shed rows. A row shed by one master is not joined with the next."""
         answers, shed = [], np.arange(rows.num_rows) >= (rows.num_rows if self._first is None else self._first)
         for run in self._runs:
             keys = join_keys(rows, run.pinned.master)
             if shed.any():
-                keys = keys.take(pa.array(np.arange(len(keys)), mask=shed))  # NULL: asks for nothing
+                keys = keys.take(pa.array(np.arange(len(keys)), mask=shed))  # a NULL key is not looked up
             answers.append(run.answer(keys))
             shed = shed | (answers[-1].position == SHED)
         return answers, shed
@@ -187,7 +187,7 @@ def _with_columns(rows: pa.Table, master: Master, answer: BatchResult, order: np
 
 @contextmanager
 def enricher(plan: EnrichPlan, stream: pa.Schema) -> Iterator[Enricher]:
-    """Open the joins of a task; a stream key that could never match a master's is refused."""
+    """Open the joins of a task; raises if a stream key's type can never match the master's."""
     with ExitStack() as opened:
         for join in plan.joins:
             given = join_keys(stream.empty_table(), join.pinned.master).type

@@ -1,6 +1,6 @@
-"""Run a batch's tasks in this process, one after the other: the same tasks as on Spark, without Spark.
+"""Run a batch's tasks in this process, one after the other: the tasks that Spark runs, without Spark.
 
-For tests of the protocol, and for looking at one batch under a debugger.
+For tests of the protocol, and for debugging one batch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What tasks tell the driver about their joins: counters, and wanted keys in bounded number.
+"""What tasks report to the driver about their joins: counters and key frequencies, in bounded size.
 
-These are figures to learn from and to look at; what decides about events is in the rows themselves.
+These figures are for learning and reports; the outcome of each event is in the rows themselves.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _MANY_PARTS = 16
 
 @dataclass(frozen=True, slots=True)
 class MasterNotes:
-    """How one master's joins fared, and which keys they wanted."""
+    """Counters of one master's joins, and the frequencies of the keys they looked up."""
 
     metrics: Metrics = field(default_factory=Metrics)
     tactics: Mapping[str, int] = field(default_factory=dict)  # tuples joined, by tactic
     state_bytes: int = 0  # peak memory of the joins, summed over tasks
     seconds: float = 0.0  # in the joins, summed over tasks
-    learned_parts: tuple[KeyFrequencies, ...] = ()  # of tasks, added up when somebody asks
+    learned_parts: tuple[KeyFrequencies, ...] = ()  # one per task, summed lazily
 
     @property
     def learned(self) -> KeyFrequencies | None:
-        """All that tasks have learned."""
+        """The key frequencies of all tasks."""
         return total(list(self.learned_parts)) if self.learned_parts else None
 
     def after(self, metrics: Metrics, tactic: str, seconds: float) -> MasterNotes:
-        """With one more call of a join."""
+        """These notes plus one more call of a join."""
         tactics = {**self.tactics, tactic: self.tactics.get(tactic, 0) + metrics.tuples}
         return replace(
             self,
@@ -50,7 +50,7 @@ class MasterNotes:
         return replace(self, learned_parts=() if learned is None else (learned,))
 
     def __add__(self, other: MasterNotes) -> MasterNotes:
-        """Quick, because Spark's scheduler waits for it: what was learned is put together once there is much of it."""
+        """Fast, because Spark's scheduler waits for it: key frequencies are merged only once there are many parts."""
         names = self.tactics.keys() | other.tactics.keys()
         parts = (*self.learned_parts, *other.learned_parts)
         return MasterNotes(
@@ -62,7 +62,7 @@ class MasterNotes:
         )
 
     def message(self, name: str) -> Message:
-        """This as one message to the driver: keys as Arrow, counters beside them."""
+        """These notes as one message to the driver: keys as Arrow, counters beside them."""
         learned = self.learned
         counters = {
             "metrics": asdict(self.metrics),
@@ -81,7 +81,7 @@ class MasterNotes:
 
     @classmethod
     def from_message(cls, message: Message) -> MasterNotes:
-        """What `message` made of notes."""
+        """The inverse of `message`."""
         rows = pa.ipc.open_stream(pa.py_buffer(message.payload)).read_all()
         counters = json.loads(rows.schema.metadata[b"notes"])
         metrics = dict(counters["metrics"])
@@ -97,7 +97,7 @@ class MasterNotes:
         return notes.with_learned(KeyFrequencies(rows["key"].combine_chunks(), counts, counters["tuples"]))
 
     def as_json(self, kept: FrontStageStats | None = None) -> dict[str, Any]:
-        """The counters, for the ledger and the run report; `kept` is how the front stage stands after the batch."""
+        """The counters, for the ledger and the run report; `kept` are the front stage's statistics after the batch."""
         counted = self.metrics
         return {
             "tactics": dict(self.tactics),

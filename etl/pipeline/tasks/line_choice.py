@@ -1,6 +1,6 @@
-"""Which lines of a batch's slices are read: all of them, unless somebody searches for one that tasks do not survive.
+"""Which lines of a batch's slices are read: all of them, except during the search for poison lines.
 
-lines ─┬─ kept    parsed as ever
+lines ─┬─ kept    parsed as usual
        └─ aside   poison: never parsed, refused with their bytes
 """
 
@@ -25,7 +25,7 @@ POISON: Final = "poison"
 
 @dataclass(frozen=True, slots=True)
 class LineChoice:
-    """Lines by the ordinal of their slice; `only` leaves out all others, for a try that nobody will decide by."""
+    """Lines by the ordinal of their slice; `only` leaves out all others, for a probe whose result is discarded."""
 
     only: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # first and last line
     poison: Mapping[int, frozenset[int]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ ALL_LINES = LineChoice()
 
 
 def poison_events(lines: Lines, stream: Stream) -> Events:
-    """Lines that tasks do not survive, as refused events."""
+    """Poison lines, as refused events."""
     return refused_events(lines, stream, POISON)
 
 
@@ -54,7 +54,7 @@ def _taken(lines: Lines, rows: npt.NDArray[np.bool_]) -> Lines:
 
 
 def refused_events(lines: Lines, stream: Stream, reason: str) -> Events:
-    """Lines that are not looked into, as refused events."""
+    """Lines that are not parsed, as refused events."""
     n = len(lines)
     all_of_them, none_of_them = np.ones(n, np.bool_), np.zeros(n, np.bool_)
     columns = [Column(pa.nulls(n, one.type), all_of_them, none_of_them) for one in stream.fields]

@@ -1,9 +1,10 @@
-"""What a batch gives to each table of the Postgres mart: rows as they are, aggregates as partial sums.
+"""The rows of a batch for each table of the Postgres mart: plain rows, and aggregates as partial sums.
 
     accepted rows ─┬─ columns by SQL ──────────────▶ rows, COPY
                    └─ group_by and values by SQL ──▶ one row per group and task ──▶ merged ──▶ upsert
 
-count and sum add up over tasks and batches, min and max are compared; so a table of the mart is never read again.
+Partial results are merged over tasks and batches: count and sum add up, min and max are compared. So a mart table is
+never scanned to load a batch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LANDED_AT, BATCH, LOADED_AT = "landed_at", "batch", "loaded_at"
 
 
 def mart_rows(accepted: pa.Table, table: MartTable, plan: BatchPlan, batch: pa.Array | None = None) -> pa.Table:
-    """The rows that a task gives to a table of rows. `batch`: unless it is this one."""
+    """The rows that a task adds to a table of rows. `batch`: each row's batch, if it is not the current one."""
     columns = _evaluated(accepted, table.columns)
     columns[LANDED_AT] = accepted[wire.LANDED].combine_chunks()
     own = pa.repeat(pa.scalar(plan.batch, pa.int64()), accepted.num_rows)
@@ -37,14 +38,14 @@ def mart_rows(accepted: pa.Table, table: MartTable, plan: BatchPlan, batch: pa.A
 
 
 def _by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Rows in the order of the table's index, which then grows at its end instead of all over."""
+    """Sort rows like the table's index, so that inserts touch few of its pages."""
     if not all(name in rows.column_names for name in key):
         return rows
     return rows.sort_by([(name, "ascending") for name in key])
 
 
 def mart_groups(accepted: pa.Table, table: MartTable, plan: BatchPlan) -> pa.Table:
-    """The partial sums that a task gives to an aggregate."""
+    """The partial sums that a task adds to an aggregate."""
     groups = _evaluated(accepted, table.group_by)
     calls = {name: aggregate(sql) for name, sql in table.values.items()}
     schema = _nullable(mart_schema(plan.resolved, table))

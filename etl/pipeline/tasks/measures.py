@@ -1,7 +1,7 @@
-"""Measures: SQL expressions over a row and what its masters gave it, as columns of the fact.
+"""Measures: SQL expressions over the columns of an event and its masters, as columns of the fact.
 
-A measure whose inputs are all there and which still has no value (an overflow, a division by zero) makes the row one
-that cannot be booked: it is refused with `<measure>_invalid`, never stored as a silent NULL.
+A row is refused with `<measure>_invalid` when a measure has no value although all of its inputs have one (overflow,
+division by zero); such a value is never stored as a silent NULL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from etl.contract.model import Pipeline
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Rows with their measures, and those that have none."""
+    """Rows with their measures, and rows with an invalid one."""
 
     accepted: pa.Table
     refused: pa.Table
@@ -27,7 +27,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The compiled measures of a pipeline."""
+    """A pipeline's compiled measures."""
 
     expressions: dict[str, Expression]
 

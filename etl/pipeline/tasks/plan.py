@@ -1,4 +1,4 @@
-"""What the tasks of one batch need to know: fixed by the driver, pickled once, the same for every try."""
+"""The input of the tasks of one batch: fixed by the driver, pickled once."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Places:
     tables: Path  # Delta tables, a folder each
     mart: Path  # rows on their way to Postgres
     claims: Path
-    notes: Path  # a copy of every decision, beside the data it speaks of
+    notes: Path  # a copy of every decision, beside its data
 
     def waiting(self, path: str) -> Path:
-        """A file of events to be read again: of the backlog, or in the fact with an unknown member."""
+        """The path of a file of events to retry: backlog, or events with an unknown member."""
         return self.tables / (UNKNOWN if path.startswith("unknown-") else BACKLOG) / path
 
     @classmethod
@@ -56,8 +56,8 @@ class BatchPlan:
     enrich: EnrichPlan
     readers: int  # tasks that read
     routers: int  # tasks that route, each with its share of the keys
-    waiting_rows: int  # of a file of the backlog, which is taken up by files
-    lines: LineChoice = field(default_factory=LineChoice)  # all of them, unless tasks do not survive some
+    waiting_rows: int  # the most of one backlog file; a batch takes up whole files
+    lines: LineChoice = field(default_factory=LineChoice)  # all of them, except poison lines
 
     @property
     def pipeline(self) -> Pipeline:
@@ -65,14 +65,14 @@ class BatchPlan:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Files, among those that are read again, of events with an unknown member."""
+        """The files to retry that hold events with an unknown member."""
         return tuple(file.path for file in self.backlog if file.cause == "correction")
 
     def part_name(self, task: int, suffix: str = "parquet") -> str:
         return f"part-{self.batch:09d}-{self.attempt}-{task:05d}.{suffix}"
 
     def share(self, reader: int) -> tuple[tuple[Slice, ...], tuple[BacklogFile, ...]]:
-        """What one reading task reads: files in turn, so that sizes even out."""
+        """The share of one reading task: files are dealt round-robin, so that sizes even out."""
         return (
             tuple(one for index, one in enumerate(self.slices) if index % self.readers == reader),
             tuple(one for index, one in enumerate(self.backlog) if index % self.readers == reader),

@@ -1,9 +1,9 @@
-"""The task that reads: slices of landed files or topics, files of the backlog → typed events, dealt out by key.
+"""The reading task: slices of landed files or topics, files of the backlog → typed events, partitioned by key.
 
     slice ── blocks ── lines ── typed columns or reasons ── rules ──▶ wire rows ── by key ──▶ one message per router
                                                                 └──▶ per slice: hash, lines read, whether it changed
 
-The count of lines comes from here, from the reader; what was routed is counted elsewhere and must agree.
+The number of lines is counted here; routed events are counted independently in `route`, and the two must agree.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TOMBSTONE: Final = "tombstone"
 
 
 def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
-    """All that one reading task tells: rows for the routers, then what it saw of every slice."""
+    """The messages of one reading task: rows for the routers, then hash, lines and changes of every slice."""
     slices, backlog = plan.share(reader)
     stream = plan.pipeline.stream
     checks = Checks.compile(plan.pipeline.rules, stream.schema, plan.now)
@@ -49,7 +49,7 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
         lines, seen = 0, Observed()
         for events, released_from in events_of(stream, one, source, plan.lines):
             lines += len(events)
-            if not is_release(one.file.name):  # what was refused before says nothing about what is sent now
+            if not is_release(one.file.name):  # lines refused earlier say nothing about the current input
                 seen += observe(events, stream.fields)
             yield from _dealt(landed_rows(events, released_from, one, source, checks, stream), plan.routers)
         yield wire.json_message(
@@ -67,12 +67,12 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
 
 
 def slice_reader(places: Places, one: Slice) -> Reader:
-    """What reads a slice: of a landed file, or of a topic's copy."""
+    """The reader for a slice of a landed file or of a topic's copy."""
     return CopyReader(places.archive, one) if is_range(one.file.name) else SliceReader(places.landing, one)
 
 
 def events_of(stream: Stream, one: Slice, source: Reader, choice: LineChoice) -> Iterator[tuple[Events, pa.Array]]:
-    """The events of a slice, block by block, and the refused line that each was: NULL unless it was released."""
+    """The events of a slice, block by block, each with its origin in quarantine: NULL unless it was released."""
     if isinstance(source, SliceReader) and is_release(one.file.name):
         yield from released.read(b"".join(source.blocks()), stream, one.ordinal, choice)
         return
@@ -106,7 +106,7 @@ def _chosen_events(stream: Stream, one: Slice, lines: Lines, header: bytes, choi
 
 
 def message_events(stream: Stream, one: Slice, source: CopyReader, choice: LineChoice) -> Iterator[Events]:
-    """The events of messages: their offsets are the numbers of lines. Those without a value are refused, or no events.
+    """The events of messages, numbered by offset. Messages without a value are refused or skipped, as declared.
 
     CSV in messages has no header; its values are those of the declared fields, in their order.
     """
@@ -120,7 +120,7 @@ def message_events(stream: Stream, one: Slice, source: CopyReader, choice: LineC
         )
         if empty.any() and (topic is None or topic.tombstones == "quarantine"):
             nothing = of_values(pa.array([b""] * int(empty.sum()), pa.binary()), offset[empty])
-            gone, _ = LineChoice(choice.only).split(one.ordinal, nothing)  # nobody dies of nothing
+            gone, _ = LineChoice(choice.only).split(one.ordinal, nothing)  # messages without a value cannot be poison
             if len(gone):
                 yield refused_events(gone, stream, TOMBSTONE)
 
@@ -142,7 +142,7 @@ def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
 def landed_rows(
     events: Events, released_from: pa.Array, one: Slice, source: Reader, checks: Checks, stream: Stream
 ) -> pa.Table:
-    """Events that have just landed, as they travel."""
+    """Newly landed events as wire rows."""
     n = len(events)
     reasons = checks.add(events.batch, events.reasons)
     lo, hi = _lanes(event_keys(events.batch, stream))
@@ -165,7 +165,7 @@ def landed_rows(
 
 
 def waiting_rows(places: Places, stream: Stream, path: str) -> pa.Table:
-    """Events of a file of the backlog, as they travel. Which of them still wait is for the router to ask the claims."""
+    """Events of a backlog file as wire rows. The router looks up in the claims which of them are still open."""
     rows = pq.read_table(places.waiting(path))
     n = rows.num_rows
     have = set(rows.column_names)
@@ -196,13 +196,13 @@ def waiting_rows(places: Places, stream: Stream, path: str) -> pa.Table:
 
 
 def event_keys(rows: pa.RecordBatch, stream: Stream) -> Keys:
-    """The keys of events; where a key is not whole (such events are refused) it is some other value."""
+    """The keys of events; arbitrary where a part of the key is missing (such events are refused)."""
     parts = [_hashable(rows.column(name)) for name in stream.key]
     return encode(parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, names=list(stream.key)))
 
 
 def _hashable(column: pa.Array) -> pa.Array:
-    """A part of keys in a type that has lanes: times as numbers, anything else that is no number as text; no NULLs."""
+    """A part of keys in a hashable type: times as numbers, anything else that is no number as text; no NULLs."""
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
     elif pa.types.is_date(column.type):
@@ -217,7 +217,7 @@ def _lanes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dealt(rows: pa.Table, routers: int) -> Iterator[Message]:
-    """The rows of each router as one message: the same key always goes to the same one."""
+    """One message of rows per router, partitioned by key hash."""
     if routers == 1:
         if rows.num_rows:
             yield wire.rows_message(rows.combine_chunks().to_batches()[0], 0)

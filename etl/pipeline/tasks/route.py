@@ -1,4 +1,4 @@
-"""The task that routes: claims → dedupe → enrich → route → write, for one share of the keys.
+"""The routing task: claims → dedupe → enrich → route → write, for one share of the keys.
 
     wire rows ─┬─ reasons ──────────────────────────────────────────────▶ quarantine
                ├─ key taken ─┬─ by the same payload ─────────────────────▶ counted duplicate
@@ -6,9 +6,9 @@
                └─ candidate ── every master joined ── measures ─┬────────▶ fact, mart
                                                                 ├────────▶ backlog
                                                                 └────────▶ quarantine (unknown_…, …_invalid)
-    in the fact with an unknown member ── the master's row is there now ────▶ correction of fact and mart
+    in the fact with an unknown member ── the master row has come ──────────▶ correction of fact and mart
 
-Files are written and synced here, and are part of no table yet. The counts come from what was written.
+Files are written and synced here, but belong to no table yet. The counts come from the written rows.
 """
 
 from __future__ import annotations
@@ -49,29 +49,29 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class RouteResult:
-    """What one routing task did: everything the decision needs of it."""
+    """The result of one routing task, as the decision needs it."""
 
     files: list[DataFile] = field(default_factory=list)
     mart: dict[str, list[str]] = field(default_factory=dict)  # by mart table, files of its rows
-    replaced: dict[str, str] = field(default_factory=dict)  # by mart table, rows that stand for earlier ones
+    replaced: dict[str, str] = field(default_factory=dict)  # by mart table, file of rows that replace earlier ones
     claims: ClaimRun | None = None
     counts: BatchCounts = field(default_factory=BatchCounts)
-    resolved: dict[str, int] = field(default_factory=dict)  # by backlog file, events that wait no longer
-    deferred: dict[str, int] = field(default_factory=dict)  # by backlog file that was tried, events it had no time for
-    corrected: dict[str, int] = field(default_factory=dict)  # by file of unknown members, events whose rows have come
+    resolved: dict[str, int] = field(default_factory=dict)  # by backlog file, events that are no longer open
+    deferred: dict[str, int] = field(default_factory=dict)  # by backlog file that was retried, events shed again
+    corrected: dict[str, int] = field(default_factory=dict)  # by file of unknown members, events that have theirs
 
     def as_json(self) -> dict[str, object]:
         return {**asdict(self), "counts": self.counts.as_json()}
 
 
 def route(plan: BatchPlan, router: int, messages: Iterable[Message]) -> Iterator[Message]:
-    """Route the rows of one share of the keys; tells its result, and what its joins wanted."""
+    """Route the rows of one share of the keys; yields its result and the notes of its joins."""
     tables = []
     for message in messages:
         if message.kind == "rows":
             tables.append(wire.rows_of(message))
         else:
-            yield message  # what a reader saw, or why it failed: for the driver
+            yield message  # for the driver: a reader's findings or its error
     rows = _in_order(tables, plan)
     if not rows.num_rows:
         yield wire.json_message("result", RouteResult().as_json())
@@ -85,7 +85,7 @@ def route(plan: BatchPlan, router: int, messages: Iterable[Message]) -> Iterator
 
 
 def _in_order(tables: list[pa.Table], plan: BatchPlan) -> pa.Table:
-    """All rows as they arrived: files by age, lines by number; what waited comes first."""
+    """All rows in order of arrival: files by age, lines by number; the backlog first."""
     schema = wire.wire_schema(plan.pipeline.stream)
     rows = pa.concat_tables(tables) if tables else schema.empty_table()
     order = np.lexsort((rows[wire.LINE].to_numpy(), rows[wire.SLICE].to_numpy()))
@@ -93,7 +93,7 @@ def _in_order(tables: list[pa.Table], plan: BatchPlan) -> pa.Table:
 
 
 class _Router:
-    """One task's work, step by step."""
+    """The steps of one task."""
 
     def __init__(self, plan: BatchPlan, router: int) -> None:
         self._plan, self._router = plan, router
@@ -103,7 +103,7 @@ class _Router:
         self._sums: Counter[str] = Counter()
 
     def run(self, rows: pa.Table, enrich: Callable[[pa.Table], Enriched]) -> RouteResult:
-        # 1. What was refused while reading never meets a claim.
+        # 1. Lines refused by the reader are not checked against claims.
         refused = pc.greater(pc.list_value_length(rows[wire.REASONS]), 0).to_numpy()
         waited = rows[wire.WAITED_IN].is_valid().to_numpy()
         lo, hi = (rows[name].to_numpy() for name in (wire.KEY_LO, wire.KEY_HI))
@@ -124,14 +124,14 @@ class _Router:
         # 4. Files and claims.
         refusals = [
             (rows.filter(pa.array(refused)), rows.filter(pa.array(refused))[wire.REASONS]),
-            (rows.filter(pa.array(conflict)), _all_the_same([CONFLICTING_PAYLOAD], int(conflict.sum()))),
+            (rows.filter(pa.array(conflict)), _repeated_reasons([CONFLICTING_PAYLOAD], int(conflict.sum()))),
             *refusals,
         ]
         self._write(accepted, refusals)
         return self._finish()
 
     def _began_waiting(self, rows: pa.Table) -> I64:
-        """The batch in which each row began to wait: a key that was given back may wait again, in another row."""
+        """The batch in which each row began to wait: a freed key may wait again, in another row."""
         files = self._plan.backlog
         at = pc.index_in(rows[wire.WAITED_IN], value_set=pa.array([file.path for file in files], pa.string()))
         batches = pa.array([file.batch for file in files], pa.int64()).take(at)
@@ -148,7 +148,7 @@ class _Router:
         return kind
 
     def _settle(self, enriched: Enriched) -> tuple[pa.Table, list[tuple[pa.Table, pa.Array]]]:
-        """Accepted rows with their measures, and refused ones with reasons; the backlog is written on the way."""
+        """Split into accepted rows with measures and refused ones with reasons; also writes the backlog."""
         plan, rows = self._plan, enriched.rows
         required = frozenset(master.name for master in plan.pipeline.masters if master.required)
         since = rows[wire.WAITING_SINCE]
@@ -157,7 +157,7 @@ class _Router:
         unknown = plan.pipeline.after_grace == "unknown"
         routes = routing.route(enriched.found, required, enriched.shed, impatient, unknown=unknown)
         waited = rows[wire.WAITED_IN].is_valid().to_numpy()
-        # What still waits stays where it is: no second row.
+        # Events that go on waiting stay in their backlog file: no second row.
         new_waiting = routes.backlog & ~waited
         self._defer(rows[wire.WAITED_IN], routes.shed)
         self._wait(rows, new_waiting, routes)
@@ -171,7 +171,7 @@ class _Router:
         return accepted, [(given_up, reasons), (measured.refused, measured.reasons)]
 
     def _accepted(self, accepted: pa.Table) -> pa.Table:
-        """Claim accepted events; those with an unknown member are kept, to be corrected."""
+        """Claim accepted events; those with an unknown member are also written to a file, for later correction."""
         lacks = accepted[unknown_members.LACKS].is_valid()
         self._claim(accepted.filter(pc.invert(lacks)), claim.ACCEPTED)
         lacking = accepted.filter(lacks)
@@ -183,7 +183,7 @@ class _Router:
         return accepted.drop_columns([unknown_members.LACKS])
 
     def _correct(self, enriched: Enriched) -> None:
-        """Rows for events whose unknown members have come; the others stay as they are."""
+        """Write corrections for events whose unknown members have come; the others stay unchanged."""
         plan = self._plan
         required = [enriched.found[master.name] for master in plan.pipeline.masters if master.required]
         complete = np.logical_and.reduce([~enriched.shed, *required])
@@ -196,7 +196,7 @@ class _Router:
         facts = fact_rows(measured, plan, pa.array(fixed.batch))
         self._result.files.append(write_part(plan.places.tables, CORRECTIONS, name, facts))
         self._claim(measured, claim.ACCEPTED)
-        self._result.corrected = _counted(measured[wire.WAITED_IN])
+        self._result.corrected = _value_counts(measured[wire.WAITED_IN])
         self._sums["corrected"] = measured.num_rows
         for table in plan.pipeline.mart:
             self._correct_mart(fixed.of_table(table), table, f"{table.name}-fix-{name.removesuffix('parquet')}")
@@ -214,7 +214,7 @@ class _Router:
             self._result.replaced[table.name] = f"{name}copy"
 
     def _wait(self, rows: pa.Table, waiting: Flags, routes: routing.Routes) -> None:
-        """Write new events of the backlog, in files for each thing they wait for."""
+        """Write new events of the backlog, one file per cause."""
         causes: dict[Cause, Flags] = {"time": waiting & routes.shed, "master": waiting & ~routes.shed}
         for cause, flags in causes.items():
             chosen = np.flatnonzero(flags)
@@ -230,9 +230,9 @@ class _Router:
             self._sums["shed"] += len(chosen) if cause == "time" else 0
 
     def _defer(self, waited_in: pa.ChunkedArray, shed: Flags) -> None:
-        """Count by file which events of the backlog were tried, and for which of them there was no time."""
+        """Count, by backlog file, the events that were retried and those of them that were shed again."""
         self._result.deferred = dict.fromkeys(waited_in.drop_null().unique().to_pylist(), 0)
-        self._result.deferred |= _counted(waited_in.filter(pa.array(shed)))
+        self._result.deferred |= _value_counts(waited_in.filter(pa.array(shed)))
 
     def _claim(self, rows: pa.Table, state: int) -> None:
         n = rows.num_rows
@@ -272,7 +272,7 @@ class _Router:
             self._resolve(rows)
 
     def _write_mart(self, accepted: pa.Table, table: MartTable) -> str:
-        """Write what a table of the mart gets from this task; gives the file's name."""
+        """Write this task's rows for a table of the mart; returns the file's name."""
         plan = self._plan
         name = f"{table.name}-{plan.part_name(self._router, 'arrow' if table.is_aggregate else 'copy')}"
         if table.is_aggregate:
@@ -282,8 +282,8 @@ class _Router:
         return name
 
     def _resolve(self, rows: pa.Table) -> None:
-        """Count events that wait no longer, by the backlog file they waited in."""
-        for file, count in _counted(rows[wire.WAITED_IN]).items():
+        """Count resolved events by their backlog file."""
+        for file, count in _value_counts(rows[wire.WAITED_IN]).items():
             self._result.resolved[file] = self._result.resolved.get(file, 0) + count
 
     def _add_file(self, table: str, rows: pa.Table, cause: Cause | None = None, number: int = 0) -> None:
@@ -313,10 +313,10 @@ class _Router:
         return result
 
 
-def _counted(values: pa.ChunkedArray) -> dict[str, int]:
-    """How often each value occurs, NULL aside."""
+def _value_counts(values: pa.ChunkedArray) -> dict[str, int]:
+    """How often each value occurs, without NULL."""
     return {one["values"]: one["counts"] for one in values.drop_null().value_counts().to_pylist()}
 
 
-def _all_the_same(reasons: list[str], count: int) -> pa.Array:
+def _repeated_reasons(reasons: list[str], count: int) -> pa.Array:
     return pa.array([reasons] * count, pa.list_(pa.string()))

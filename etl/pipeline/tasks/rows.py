@@ -19,7 +19,7 @@ UNKNOWN_KEY = 0
 
 
 def fact_rows(accepted: pa.Table, plan: BatchPlan, batch: pa.Array | None = None) -> pa.Table:
-    """Facts: the event, its measures, and the keys of the dimension rows it met. `batch`: unless it is this one."""
+    """Facts: event, measures and surrogate keys. `batch`: each row's batch, if it is not the current one."""
     own = _constant(plan.batch, pa.int64(), accepted)
     columns = {"batch": own if batch is None else batch, "landed_at": accepted[wire.LANDED]}
     for master in plan.pipeline.masters:
@@ -32,7 +32,7 @@ def fact_rows(accepted: pa.Table, plan: BatchPlan, batch: pa.Array | None = None
 
 
 def _where_found(keys: pa.Array, rows: pa.Table, prefix: str) -> pa.Array:
-    """Keys of dimension rows; NULL where an optional master had no row."""
+    """Surrogate keys; NULL where an optional master had no row."""
     found = [rows[name].is_valid() for name in rows.column_names if name.startswith(prefix)]
     if not found:
         return keys
@@ -43,7 +43,7 @@ def _where_found(keys: pa.Array, rows: pa.Table, prefix: str) -> pa.Array:
 
 
 def quarantine_rows(rows: pa.Table, reasons: pa.Array, key: tuple[str, ...], batch: int, now: datetime) -> pa.Table:
-    """Refused events with their bytes and why; `key` are the fields that name an event."""
+    """Refused events with their bytes and reasons; `key` names the stream's key fields."""
     raw = rows[wire.RAW]
     columns = {
         "batch": _constant(batch, pa.int64(), rows),
@@ -62,7 +62,7 @@ def quarantine_rows(rows: pa.Table, reasons: pa.Array, key: tuple[str, ...], bat
 
 
 def backlog_rows(rows: pa.Table, reasons: pa.Array, plan: BatchPlan) -> pa.Table:
-    """Events that wait, with all that another try needs."""
+    """Waiting events, with all columns that a retry needs."""
     columns = {
         "batch": _constant(plan.batch, pa.int64(), rows),
         "payload_hash": rows[wire.PAYLOAD],
@@ -80,7 +80,7 @@ def backlog_rows(rows: pa.Table, reasons: pa.Array, plan: BatchPlan) -> pa.Table
 
 
 def _shaped(rows: pa.Table, columns: dict[str, object], schema: pa.Schema) -> pa.Table:
-    """The columns of a table, in its order and types: given ones first, else those of the same name."""
+    """Arrange rows by a table's schema; given columns take precedence over those of the rows."""
     arrays = [columns[one.name] if one.name in columns else rows[one.name] for one in schema]
     named = pa.table(arrays, names=schema.names)
     return named.cast(pa.schema([one.with_nullable(True) for one in schema]))
@@ -91,7 +91,7 @@ def _constant(value: object, kind: pa.DataType, rows: pa.Table) -> pa.Array:
 
 
 def _keys_as_json(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
-    """The key as people search for it; NULL where it could not be read, or where events have none."""
+    """The key as JSON, for searching; NULL where it could not be read, or where the stream has no key."""
     if not names:
         return pa.nulls(rows.num_rows, pa.string())
     columns = [rows[name].cast(pa.string()).to_pylist() for name in names]

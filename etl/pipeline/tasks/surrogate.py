@@ -1,4 +1,4 @@
-"""Surrogate keys of dimension rows: derived, so a fact needs no look-up and repeating a load gives the same keys.
+"""Surrogate keys of dimension rows: hashes, so a fact needs no lookup and repeating a load gives the same keys.
 
 scd1   natural key                        → key
 scd2   natural key + time of the version  → key            (ADR 5)
@@ -20,7 +20,7 @@ def surrogate_key(parts: list[pa.Array]) -> pa.Array:
 
 
 def _comparable(part: pa.Array) -> pa.Array:
-    """Values in a form that hashes alike wherever they come from; NULLs become any value, they are masked."""
+    """Normalize values so that equal ones hash equally; NULLs become an arbitrary value, as they are masked."""
     if pa.types.is_timestamp(part.type):
         part = part.cast(pa.timestamp("us", part.type.tz)).view(pa.int64())
     elif pa.types.is_date(part.type):
@@ -33,7 +33,7 @@ def _comparable(part: pa.Array) -> pa.Array:
 
 
 def fact_key(rows: pa.Table, master: Master) -> pa.Array:
-    """The key of the dimension row that facts were enriched with."""
+    """The surrogate key of the dimension row that each fact was enriched with."""
     parts = [_whole(rows.column(name)) for name in master.stream_columns]
     if master.history == "scd2" and master.version is not None:
         parts.append(_whole(rows.column(f"{master.name}.{master.version}")))

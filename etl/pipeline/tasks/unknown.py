@@ -1,12 +1,12 @@
-"""Events that waited for a master row beyond the grace, in the fact with the unknown member until it comes (ADR 72).
+"""Facts with an unknown member: events whose master row did not come within the grace, until it comes (ADR 72).
 
     grace over ─▶ fact row with key 0, mart row with NULLs, claim UNKNOWN
-               └▶ _unknown/part-…          the event, as the backlog would hold it
+               └▶ _unknown/part-…          the event, in the backlog's format
                   _unknown/before-part-…   the row as the mart's aggregates have counted it
-    row comes ─▶ _corrections/part-…       the same fact row with its master's, merged into the table by key and batch
-               └▶ mart: the row replaced; from aggregates the old row is taken, the new one added
+    row comes ─▶ _corrections/part-…       the fact row with its master columns, merged into the table by key and batch
+               └▶ mart: the row is replaced; aggregates subtract the old row and add the new one
 
-The event is in one place all the time: the fact. A corrected row keeps the batch in which it came there.
+The event is always counted in the fact. A corrected row keeps the batch in which it was first loaded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MART = b"mart"
 
 
 def write(plan: BatchPlan, name: str, lacking: pa.Table) -> DataFile:
-    """Keep accepted events with unknown members: as events, and as aggregates have counted them."""
+    """Write accepted events with unknown members: as events, and as the aggregates have counted them."""
     columns = [one for one in lacking.column_names if one in _expression_inputs(plan, lacking)]
     write_part(plan.places.tables, UNKNOWN, f"before-{name}", lacking.select([*columns, wire.KEY_LO, wire.KEY_HI]))
     events = backlog_rows(lacking, lacking[LACKS].combine_chunks(), plan)
@@ -46,7 +46,7 @@ def write(plan: BatchPlan, name: str, lacking: pa.Table) -> DataFile:
 
 
 def _expression_inputs(plan: BatchPlan, rows: pa.Table) -> set[str]:
-    """Columns that expressions may name: fields, measures and what masters gave."""
+    """Columns that expressions may name: fields, measures and columns of masters."""
     fields = {one.name for one in plan.pipeline.stream.fields} | set(plan.pipeline.measures)
     masters = tuple(f"{master.name}." for master in plan.pipeline.masters)
     return {name for name in rows.column_names if name in fields or name.startswith(masters)}
@@ -54,26 +54,26 @@ def _expression_inputs(plan: BatchPlan, rows: pa.Table) -> set[str]:
 
 @dataclass(frozen=True)
 class Corrections:
-    """Rows of one task whose masters have come."""
+    """Rows of one task whose master rows have come."""
 
     plan: BatchPlan
     rows: pa.Table  # with their measures
 
     @cached_property
     def batch(self) -> I64:
-        """The batch in which each came into the fact."""
+        """The batch in which each row was loaded into the fact."""
         of_file = {file.path: file.batch for file in self.plan.backlog}
         return np.array([of_file[path] for path in self.rows[wire.WAITED_IN].to_pylist()], np.int64)
 
     def of_table(self, table: MartTable) -> Corrections:
-        """Those that a table of the mart has: it may have been declared later."""
+        """The rows that a mart table has; a table declared later lacks earlier ones."""
         paths = self.rows[wire.WAITED_IN].unique().to_pylist()
         having = [path for path in paths if table.name in _tables_of(self.plan, path)]
         inside = pc.is_in(self.rows[wire.WAITED_IN], value_set=pa.array(having, pa.string()))
         return Corrections(self.plan, self.rows.filter(inside))
 
     def groups(self, table: MartTable) -> pa.Table:
-        """What an aggregate gains: the rows as they are now, less what they were."""
+        """The change of an aggregate: the corrected rows less the earlier ones."""
         now = mart_groups(self.rows, table, self.plan)
         before = mart_groups(pa.concat_tables(self._before(), promote_options="default"), table, self.plan)
         return pa.concat_tables([now, _negated(before, table)])
@@ -100,6 +100,6 @@ def _negated(groups: pa.Table, table: MartTable) -> pa.Table:
 
 
 def counter(table: MartTable) -> str | None:
-    """The column of an aggregate that counts its rows: a group whose last row is corrected away is gone."""
+    """The column of an aggregate that counts its rows: a group is deleted when its count drops to zero."""
     calls = ((name, aggregate(text)) for name, text in table.values.items())
     return next((name for name, call in calls if call.function == "count" and call.argument is None), None)

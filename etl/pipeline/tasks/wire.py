@@ -1,9 +1,9 @@
-"""Rows between the two kinds of task, and what tasks tell the driver: Arrow and JSON in binary columns.
+"""Messages from readers to routers and from tasks to the driver: Arrow and JSON in binary columns.
 
     reader ── (part, kind, payload) ── one shuffle by part ──▶ router ── (kind, payload) ──▶ driver
 
-A payload is a whole record batch, so Spark moves a handful of rows however many events there are, and turns none of
-them into its own row format. Only data crosses: an error is told by its kind and text, never as an object.
+A payload is a whole record batch, so Spark moves a handful of rows however many events there are, and converts none of
+them into its own row format. Only data crosses: an error is encoded by kind and text, never pickled.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RELEASED_FROM = "$released"
 
 
 def wire_schema(stream: Stream) -> pa.Schema:
-    """The columns in which events travel to the task that routes them."""
+    """The schema of wire rows: events on their way from reader to router."""
     return pa.schema(
         [
             *stream.schema,
@@ -49,16 +49,16 @@ def wire_schema(stream: Stream) -> pa.Schema:
             (PAYLOAD, pa.int64()),
             (KEY_LO, pa.uint64()),
             (KEY_HI, pa.uint64()),
-            (WAITED_IN, pa.string()),  # the backlog file an event waited in; NULL: it has just landed
+            (WAITED_IN, pa.string()),  # the backlog file an event waited in; NULL: newly landed
             (WAITING_SINCE, TIMESTAMP),
-            (RELEASED_FROM, pa.string()),  # the refused line that a person sent in again; NULL: it came by itself
+            (RELEASED_FROM, pa.string()),  # the refused line it was released from; NULL: not a released line
         ]
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing a task tells."""
+    """One message of a task."""
 
     kind: Kind
     payload: bytes | pa.Buffer
@@ -107,23 +107,23 @@ def from_batch(batch: pa.RecordBatch) -> Iterator[Message]:
 
 
 class WorkerFailed(TerminalError):
-    """A task met an error that another try will not cure."""
+    """A task failed with a terminal error."""
 
 
 class WorkerRefused(TransientError):
-    """A task met an error that may pass."""
+    """A task failed with a transient error."""
 
 
 class TaskLost(TransientError):
-    """A task died or broke, and nobody knows why: perhaps by accident, perhaps because of a line it read."""
+    """A task crashed for an unknown cause: by accident, or because of a line it read."""
 
 
 class DriverLost(TransientError):
-    """Whoever runs the tasks is gone."""
+    """The process that runs the tasks has died."""
 
 
 def error_message(error: Exception) -> Message:
-    """Why a task could not do its work, by cause."""
+    """Encode a task's error by kind and text."""
     if isinstance(error, FrontstageError):
         kind = "terminal" if isinstance(error, TerminalError) else "transient"
         return json_message("error", {"kind": kind, "text": str(error)})
@@ -139,7 +139,7 @@ _SHORTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, err
 
 
 def _place(error: Exception) -> str:
-    """Where code broke; never what it said, for that may hold values of events."""
+    """The location of an error; never its message, which may contain values of events."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     return " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames))
 
@@ -148,6 +148,6 @@ _RAISED = {"terminal": WorkerFailed, "transient": WorkerRefused, "lost": TaskLos
 
 
 def raise_error(message: Message) -> None:
-    """Raise what a task could not do, in its own words."""
+    """Raise the error that a message encodes."""
     error = message.json()
     raise _RAISED[error["kind"]](error["text"])

@@ -1,1 +1,1 @@
-"""Upkeep of a pipeline's tables and files: what keeps batches cheap, and what goes when it is old."""
+"""Upkeep of a pipeline's tables and files: compaction, garbage removal, retention."""

@@ -1,10 +1,10 @@
-"""What keeps batches cheap: claims merged, garbage removed, tables compacted, what is old forgotten.
+"""Maintenance: merge claims, remove garbage, compact tables, apply retention.
 
     after a batch     merge_claims
     every day         maintain ── garbage ─ claims ─ OPTIMIZE, VACUUM ─ archive, ledger, reports, audits ─ growth
 
-Nothing here is on a batch's way from landing to mart. All of it runs under the pipeline's lock, may be repeated, and
-ends early without harm. VACUUM waits until no batch is open: the files of a held batch are in no table's log.
+None of it is on a batch's critical path. All of it runs under the pipeline's lock, is idempotent, and may be
+interrupted. VACUUM waits until no batch is open: the files of a held batch are in no table's log.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ GARBAGE_AFTER = timedelta(days=1)
 """How old a file must be that no decision names: a try may still be writing it."""
 KEPT_FOR = timedelta(days=7)
 """How long decided batches can be loaded again: their notes and their rows for the mart are kept so long."""
-MANY_FILES = 16  # of a table, from which on compacting pays
+MANY_FILES = 16  # files in a table from which compaction pays
 _PART = re.compile(r"part-(\d+)-")
 
 
 class Tables(Protocol):
-    """Delta's own maintenance, wherever it runs."""
+    """Delta's own maintenance operations."""
 
     def optimize(self, folder: Path) -> None:
-        """Put small files together."""
+        """Compact small files."""
         ...
 
     def vacuum(self, folder: Path, keep: timedelta) -> None:
-        """Remove files that no version within `keep` names."""
+        """Remove files that no version within `keep` references."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How a round of maintenance is wanted."""
+    """The settings of a round of maintenance."""
 
     history: timedelta = timedelta(days=30)
     dry_run: bool = False
@@ -64,7 +64,7 @@ class Keep:
 
 
 def merge_claims(run: MicroBatch) -> bool:
-    """Merge runs of claims when there are enough of one size, so that a lookup visits few."""
+    """Merge runs of claims when there are enough of one size, so that a lookup visits few runs."""
     runs = run.ledger.claim_runs()
     chosen = claims.due(runs)
     if not chosen:
@@ -72,7 +72,7 @@ def merge_claims(run: MicroBatch) -> bool:
     name = f"merged-{max(one.batch for one in chosen):09d}-{secrets.token_hex(4)}.claims"
     merged = claims.merge(run.places.claims, chosen, name, complete=len(chosen) == len(runs))
     run.checkpoint("after claims are merged")
-    run.ledger.replace_claims(merged, chosen, run.writer.epoch)  # a restored ledger may still name the others
+    run.ledger.replace_claims(merged, chosen, run.writer.epoch)  # old files stay: a restored ledger may name them
     return True
 
 
@@ -82,7 +82,7 @@ def maintain(
     """One round for one pipeline. `roots` hold a folder per batch: reports, results and pages of audits."""
     before, dry_run = now - keep.history, keep.dry_run
     if not dry_run:
-        recover.settle(run)  # whoever decides what is garbage must know every batch
+        recover.settle(run)  # garbage can be told from data only when the ledger has every batch
     result: dict[str, Any] = {
         "pipeline": run.name,
         "dry_run": dry_run,
@@ -117,13 +117,13 @@ def _sentence(result: dict[str, Any]) -> str:
 
 
 def remove_garbage(run: MicroBatch, *, dry_run: bool = False) -> Removed:
-    """Remove files of tries that were not decided, and what decided batches need no more."""
+    """Remove files of undecided tries, and files that decided batches no longer need."""
     total = Removed()
     for table in (FACT, QUARANTINE, BACKLOG):
         folder, decided = run.delta.folder(table), _decided(run.ledger, table)
         named = {uri.rpartition("/")[2] for uri in run.delta.table(table).file_uris()} | _begun(run.ledger, table)
         parts = ((path, _PART.search(path.name)) for path in folder.glob("*part-*.parquet") if path.name not in named)
-        # What a decision names and the table does not is still waiting, or was compacted: VACUUM's business.
+        # A file in a decision but not in the table is still to be published, or was compacted: VACUUM removes it.
         garbage = (path for path, part in parts if part is not None and not decided(int(part[1]), path.name))
         total += _remove(garbage, GARBAGE_AFTER, dry_run=dry_run)
     total += _remove(run.places.mart.glob("*-part-*"), KEPT_FOR, keep=_open_files(run), dry_run=dry_run)
@@ -139,7 +139,7 @@ def remove_garbage(run: MicroBatch, *, dry_run: bool = False) -> Removed:
 
 
 def _unfinished(run: MicroBatch) -> Iterator[Path]:
-    """Files that somebody was writing when the process was killed: their names never come again."""
+    """Temporary files of a killed process: their names are never reused."""
     for folder in (run.places.notes, run.places.claims, run.places.mart):
         yield from folder.glob(".*.tmp")
     for table in _tables(run):
@@ -147,7 +147,7 @@ def _unfinished(run: MicroBatch) -> Iterator[Path]:
 
 
 def _decided(ledger: Ledger, table: str) -> Callable[[int, str], bool]:
-    """Whether a decision names a file; of batches that are forgotten nobody knows, so it is taken for true."""
+    """Whether a decision names a file; assumed true for batches that retention has removed from the ledger."""
     known: dict[int, set[str] | None] = {}
     oldest = ledger.oldest() or 0
 
@@ -164,13 +164,13 @@ def _decided(ledger: Ledger, table: str) -> Callable[[int, str], bool]:
 
 
 def _begun(ledger: Ledger, table: str) -> set[str]:
-    """Files that a batch which is not loaded will add: some are of earlier batches that were held."""
+    """Files that an unfinished batch will add, including those of earlier held batches."""
     record = ledger.oldest_unloaded()
     return set() if record is None or record.decision is None else {one.path for one in record.decision.of_table(table)}
 
 
 def _aside(ledger: Ledger) -> frozenset[str]:
-    """Files of events that wait for a person's word."""
+    """Files of events that wait for a person's decision."""
     found: set[str] = set()
     for record in ledger.asides():
         held = record.decided.aside

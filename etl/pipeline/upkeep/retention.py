@@ -1,8 +1,8 @@
-"""What goes when it is old: archived input, batches in the ledger, run reports, results and pages of audits.
+"""Retention of archived input, batches in the ledger, run reports, results and pages of audits.
 
-Nothing goes that is still needed: no batch that is not loaded, none that read a file which is still where it landed.
-Lines of archived files are counted into the ledger before the files go, so that `frontstage audit` still adds up.
-A file that grew after it was archived goes back to the landing folder, and the next batch reads on where it ended.
+Batches that are not loaded, or that read a file which is still in the landing folder, are kept. Lines of archived files
+are counted into the ledger before the files are removed, so that `frontstage audit` still adds up. A file that grew
+after it was archived moves back to the landing folder, and the next batch continues at its last read offset.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from etl.pipeline.inspection import inventory
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
-_NEWEST_KEPT = 100  # batches that stay however old they are
+_NEWEST_KEPT = 100  # newest batches, kept at any age
 _MAY_GROW = timedelta(days=2)  # after a file was archived
 _COUNTED = re.compile(rb"~\d+$")  # what the archive appends to a name that is taken
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What a round of maintenance took away."""
+    """What a round of maintenance removed."""
 
     files: int = 0
     bytes: int = 0
@@ -68,7 +68,7 @@ def days(archive: Path, *, until: date | None = None, since: date | None = None)
 
 
 def forget_batches(run: MicroBatch, before: datetime, *, dry_run: bool) -> int:
-    """Forget batches of the ledger; gives how many."""
+    """Remove old batches from the ledger; returns how many."""
     if dry_run:
         return 0
     here = [file.name for file in landing.scan(run.places.landing, run.resolved.pipeline.stream.source.format)]
@@ -76,7 +76,7 @@ def forget_batches(run: MicroBatch, before: datetime, *, dry_run: bool) -> int:
 
 
 def remove_old_folders(roots: Iterable[Path], before: datetime, *, dry_run: bool) -> Removed:
-    """Remove a root's folders that nobody has changed since; the newest one stays."""
+    """Remove a root's folders that were last modified before this time; the newest one stays."""
     total = Removed()
     for root in roots:
         folders = sorted((path for path in root.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
@@ -86,12 +86,12 @@ def remove_old_folders(roots: Iterable[Path], before: datetime, *, dry_run: bool
 
 
 def remove_run_logs(logs: Path, before: datetime, *, dry_run: bool) -> Removed:
-    """Remove the logs of Airflow's old runs, a folder for each below one for every DAG."""
+    """Remove the logs of old Airflow runs: a folder per DAG, in it a folder per run."""
     return remove_old_folders(logs.glob("dag_id=*"), before, dry_run=dry_run)
 
 
 def remove_folder(folder: Path, *, dry_run: bool) -> Removed:
-    """Remove a folder with all that is in it."""
+    """Remove a folder recursively."""
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     if not dry_run:
         shutil.rmtree(folder, ignore_errors=True)
@@ -99,7 +99,7 @@ def remove_folder(folder: Path, *, dry_run: bool) -> Removed:
 
 
 class ArchivedInput(Protocol):
-    """What a ledger knows of files that were put away."""
+    """The ledger's record of archived files."""
 
     def archived(self, inodes: Sequence[int]) -> list[tuple[bytes, Consumed]]: ...
 
@@ -108,7 +108,7 @@ class ArchivedInput(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Where files land and where they go, with what batches have read of them."""
+    """Landing folder and archive of a pipeline, and the ledger's record of them."""
 
     landing: Path
     folder: Path
@@ -116,17 +116,17 @@ class Archive:
     ledger: ArchivedInput
 
     def land_grown(self, now: datetime, *, dry_run: bool) -> int:
-        """Put files back into the landing folder that grew after they were archived; gives how many."""
+        """Move files that grew after they were archived back to the landing folder; returns how many."""
         grown = list(self._grown(now))
         for folder, archived, name, inode in () if dry_run else grown:
             landed_as = _free_name(self.landing, name)
-            self.ledger.land_again(name, inode, landed_as)  # first: a file without it would be read from its beginning
+            self.ledger.land_again(name, inode, landed_as)  # first: else it would be read from its beginning
             (folder / os.fsdecode(archived)).rename(self.landing / os.fsdecode(landed_as))
         return len(grown)
 
     def _grown(self, now: datetime) -> Iterator[tuple[Path, bytes, bytes, int]]:
-        """Folder, name in the archive, name that batches know, inode of every file that has more than batches read."""
-        if self.format == "parquet":  # a file whose end is its index cannot grow
+        """Folder, archived name, landed name and inode of every file with more bytes than batches have read."""
+        if self.format == "parquet":  # a file with a footer cannot grow
             return
         for folder in days(self.folder, since=(now - _MAY_GROW).date()):
             files = {seen.st_ino: (path, seen.st_size) for path in folder.glob("*") for seen in [path.stat()]}
@@ -138,7 +138,7 @@ class Archive:
 
 
 def _free_name(folder: Path, name: bytes) -> bytes:
-    """The name, or one like it with the same ending."""
+    """The name if it is free, else a variant with the same suffix."""
     stem, dot, ending = name.rpartition(b".")
     free, count = name, 0
     while (folder / os.fsdecode(free)).exists():

@@ -1,8 +1,8 @@
-"""The folder of these reports: one folder per batch, a list above them, and nothing half-written.
+"""The folder of these reports: one folder per batch and a list, all files written atomically.
 
     correlations/index.html, index.json, latest.json, <batch>/index.html, <batch>/report.json
 
-As in `etl.report.folder`: every file appears whole, and a report that the list missed is listed by the next write.
+As in `etl.report.folder`: files are written atomically, and a report missing in the list is added by the next write.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What the report of a batch of correlations says, as frozen values.
+"""The content of the report of a batch of correlations, as frozen values.
 
     BatchReport ─┬─ streams       lines read, accepted, quarantined (by reason)
                  ├─ correlations  tuples in, late, pairs out; state, and per unit; watermarks; scaling events
-                 ├─ sites         what correlations over sites shipped, and what it would have cost otherwise
+                 ├─ sites         bytes shipped by correlations over sites, and by other plans
                  └─ history       the batches before it, oldest first
 
-Unknown keys are ignored: what a later version adds does not keep a report from being opened.
+Unknown keys are ignored, so that reports of later versions can be opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Value(BaseModel):
 
 
 class StreamReport(_Value):
-    """What one stream brought."""
+    """The input of one stream."""
 
     lines: Rows = 0
     accepted: Rows = 0
@@ -36,7 +36,7 @@ class StreamReport(_Value):
 
 
 class UnitReport(_Value):
-    """What one unit holds and did. `step` counts the binary joins of a correlation, the innermost first."""
+    """State and work of one unit. `step` counts the binary joins of a correlation, the innermost first."""
 
     step: Rows
     unit: Rows
@@ -56,7 +56,7 @@ class StateReport(_Value):
 
 
 class ScalingReport(_Value):
-    """Units that were added to a subgroup or released from it, and the load that asked for it."""
+    """Units that were added to a subgroup or released from it, and the load that triggered it."""
 
     step: Rows
     side: Literal["left", "right"]
@@ -67,7 +67,7 @@ class ScalingReport(_Value):
 
 
 class WindowReport(_Value):
-    """One window of documents: how they were spread over joiners, and how many pairs there were."""
+    """One window of documents: their distribution over joiners, and the number of pairs."""
 
     start: Text
     closed: bool = False
@@ -81,7 +81,7 @@ class WindowReport(_Value):
 
 
 class DocumentsReport(_Value):
-    """What only correlations of documents have."""
+    """Figures that only correlations of documents have."""
 
     partitions: Rows = 0
     repartitions: Rows = 0
@@ -94,7 +94,7 @@ class DocumentsReport(_Value):
 
 
 class CorrelationReport(_Value):
-    """What one correlation did. Counts per alias of its SQL where they are dictionaries."""
+    """Figures of one correlation. Dictionaries have counts per alias of its SQL."""
 
     tuples: dict[Text, Rows] = {}
     selected: dict[Text, Rows] = {}
@@ -120,7 +120,7 @@ class CorrelationReport(_Value):
 
     @property
     def balance(self) -> float | None:
-        """The fullest unit over the mean, the worse of all joins and sides; None without state."""
+        """The fullest unit over the mean, the worst of all joins and sides; None without state."""
         sides: dict[tuple[int, str], list[int]] = {}
         for one in self.units:
             if not one.draining:
@@ -129,7 +129,7 @@ class CorrelationReport(_Value):
 
 
 class EdgeReport(_Value):
-    """What crossed from one site to another: tuples of some streams joined, or of one."""
+    """Shipments from one site to another: tuples of one stream, or of a join."""
 
     streams: tuple[Text, ...] = ()
     origin: Text
@@ -140,7 +140,7 @@ class EdgeReport(_Value):
 
 
 class SitesReport(_Value):
-    """What one correlation over sites shipped for a batch, and what other plans would have shipped."""
+    """Bytes shipped by one correlation over sites for a batch, and by other plans."""
 
     rows: Rows = 0
     late: Rows = 0

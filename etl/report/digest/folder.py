@@ -1,4 +1,4 @@
-"""The folder of digests: one folder per day, a list above them, and nothing half-written.
+"""The folder of digests: one folder per day and a list, all files written atomically.
 
 digest/index.html, latest.json, <day>/index.html, <day>/digest.json
 """

@@ -1,4 +1,4 @@
-"""What a digest says, as frozen values: per pipeline the day, the days before it, why events were refused, examples."""
+"""The content of a digest, as frozen values: per pipeline the day, the days before it, reasons and examples."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Day(_Value):
 
 
 class Reason(_Value):
-    """Why events were refused, how many, and a few of them as they came."""
+    """A reason of refused events, with their number and a few examples."""
 
     reason: Text
     events: Rows
@@ -44,7 +44,7 @@ class Reason(_Value):
 
 
 class UnusualBatch(Unusual):
-    """A figure of a batch that was not as in the batches before it."""
+    """A figure of a batch that differs from the batches before it."""
 
     batch: Rows
 
@@ -64,7 +64,7 @@ class PipelineDigest(_Value):
 
     @property
     def tone(self) -> str:
-        """How the day went, as the pages colour it."""
+        """The tone of the day, for its colour on pages."""
         if self.held:
             return "bad"
         return "warn" if any(one.acknowledged is None for one in self.unusual) else "good"

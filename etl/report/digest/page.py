@@ -1,4 +1,4 @@
-"""The page of a digest: no script, no request, everything from outside escaped, as the run reports have it."""
+"""The page of a digest: no scripts, no external requests, all foreign text escaped, like run reports."""
 
 from __future__ import annotations
 

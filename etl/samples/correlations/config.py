@@ -1,4 +1,4 @@
-"""How much happens, and how much of it goes wrong."""
+"""The configuration: number of events, and shares of late and dirty ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demonstration of correlations: waves of orders, payments and shipments, Airflow at work, an oracle at the end.
+"""The demo of correlations: waves of orders, payments and shipments, run by Airflow, compared with an oracle.
 
     stack up ─▶ wave ─▶ DAG run ─▶ … ─▶ tables and the raw files' truth compared ─▶ summary.json ─▶ everything stopped
 
@@ -39,12 +39,12 @@ Waves = Sequence[Mapping[str, Landed]]
 
 
 class Different(TerminalError):
-    """A correlation whose rows are not those of the raw files, or a run that failed."""
+    """A correlation's rows differ from the oracle's, or a run failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the tables hold of one correlation."""
+    """The actual results of one correlation."""
 
     rows: pa.Table
     pairs: int
@@ -57,7 +57,7 @@ def run(settings: Settings, config: ShopConfig, reporter: Reporter) -> dict[str,
     reporter.doing("starting Postgres, Spark and Airflow")
 
     def on_postgres(dsn: str) -> None:
-        seed.clean(settings)  # here, because only the owner of the lock may remove anything
+        seed.clean(settings)  # here, because only the holder of the lock may remove files
         seed.forget(dsn)
         postgres.migrate(dsn)
 
@@ -79,7 +79,7 @@ def run(settings: Settings, config: ShopConfig, reporter: Reporter) -> dict[str,
 
 
 def _run_wave(airflow: Airflow, reporter: Reporter, lines: int) -> None:
-    """Have Airflow work on a wave, as somebody would from its pages."""
+    """Let Airflow process a wave, as if triggered from its UI."""
     run_id = airflow.trigger(DAG)
     reporter.doing(f"Airflow runs the micro-batch of {lines:,} tuples")
     done = airflow.wait(DAG, run_id, timeout_s=RUN_S)
@@ -89,7 +89,7 @@ def _run_wave(airflow: Airflow, reporter: Reporter, lines: int) -> None:
 
 
 def _summary(settings: Settings, dsn: str, landed: Waves) -> dict[str, Any]:
-    """Every correlation's tables beside what the raw files say."""
+    """Every correlation's tables compared with the oracle."""
     declared = catalog(settings)
     batches = CorrelationSteps(settings, dsn, InProcess()).history(len(landed) + 1)
     seconds = sum(sum(batch["seconds"].values()) for batch in batches)
@@ -104,7 +104,7 @@ def _summary(settings: Settings, dsn: str, landed: Waves) -> dict[str, Any]:
 
 
 def compared(declared: Correlation, found: Found, streams: Mapping[str, History]) -> dict[str, Any]:
-    """What was found of a correlation, and whether it is the truth: rows, pairs and late tuples."""
+    """Compare a correlation's results with the oracle: rows, pairs and late tuples."""
     wanted: Truth = truth(Asked(declared.sql, declared.within, declared.lateness), streams)
     late = sum(wanted.late.values())
     equal = same_rows(found.rows, wanted.rows) and (found.pairs, found.late) == (wanted.pairs, late)
@@ -113,7 +113,7 @@ def compared(declared: Correlation, found: Found, streams: Mapping[str, History]
 
 
 def histories(settings: Settings, declared: Catalog, landed: Waves) -> dict[str, History]:
-    """What the raw files hold, a batch per wave. Files are where they landed, or already put away."""
+    """The content of the raw files, a batch per wave. Files are in the landing folder or archived."""
     now = datetime.now(UTC)
     found = {}
     for one in declared.streams:

@@ -1,9 +1,9 @@
-"""What happens in the shop, and when the news of it arrives.
+"""The events of the shop, with event time and arrival time.
 
     order ──pays after 0 to 40 minutes──► payment ──leaves after 5 to 60 minutes──► shipment
 
 Every event has two times, in milliseconds: `happened`, which is its event time, and `arrives`, which decides the wave
-that brings it. Most arrive within seconds, slow ones within minutes (out of order, but on time for a lateness of ten
+in which it lands. Most arrive within seconds, slow ones within minutes (out of order, but on time for a lateness of ten
 minutes), late ones after half an hour and more.
 """
 

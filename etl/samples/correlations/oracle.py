@@ -1,9 +1,9 @@
-"""What a correlation must return, asked of DuckDB over the whole history.
+"""The oracle: the expected results of a correlation, computed by DuckDB over the whole history.
 
     batches of events ──► late or on time ──► the correlation's own SQL over what is on time, its window spelled out
 
 A tuple is late if its event time lies before its stream's watermark as of the start of its batch: the largest event
-time of all batches before, less the lateness. Late tuples meet nothing and are counted per alias, after the
+time of all earlier batches, less the lateness. Late tuples are not joined and are counted per alias, after the
 selection that the SQL makes of that alias alone. Columns in the SQL must be written with their alias.
 """
 
@@ -28,7 +28,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One stream: what every batch brought of it, and which column is its event time."""
+    """One stream: its tuples by batch, and the name of its event-time column."""
 
     batches: Sequence[pa.Table]
     event_time: str
@@ -36,7 +36,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A correlation as its file has it; without `within` nothing is too far apart."""
+    """A correlation as declared; without `within` there is no window."""
 
     sql: str
     within: timedelta | None = None
@@ -71,7 +71,7 @@ def truth(asked: Asked, streams: Mapping[str, History]) -> Truth:
 
 
 def same_rows(found: pa.Table, wanted: pa.Table) -> bool:
-    """Whether two tables hold the same rows as often, in any order, by the columns of the second."""
+    """Whether two tables are equal as multisets of rows, by the columns of the second."""
     import duckdb
 
     columns = wanted.column_names
@@ -85,7 +85,7 @@ def same_rows(found: pa.Table, wanted: pa.Table) -> bool:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, stream: History, lateness: timedelta) -> None:
-    """A table of everything, each row with its batch and whether it is late; and a view of what is on time."""
+    """Load a table of all rows with batch and lateness, and a view of those on time."""
     parts = [
         pa.table({**dict(zip(batch.column_names, map(_naive, batch.columns), strict=True)),
                   _BATCH: pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows)})
@@ -141,7 +141,7 @@ def _windows(within: timedelta | None, times: Mapping[str, str]) -> list[str]:
 
 
 def _naive(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times without their zone, which is UTC: DuckDB needs an extension to reckon with zones."""
+    """Times without their zone, which is UTC: DuckDB needs an extension for time zones."""
     return column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column
 
 

@@ -1,4 +1,4 @@
-"""What landed files hold, read line by line with Python's own JSON: a second opinion on what is accepted.
+"""Read landed files line by line with Python's own JSON: an independent check of what is accepted.
 
 A line is accepted if it is one JSON object whose declared fields have their types and keep their rules. The engine has
 kernels for that (`etl.ingest`); nothing of them is used here.
@@ -21,7 +21,7 @@ from etl.contract.model import Field, PatternRule, RangeRule, RelativeTime, Rule
 
 
 class _Refused(Exception):
-    """A line that is no event."""
+    """A line that is not accepted."""
 
 
 @dataclass(frozen=True, slots=True)

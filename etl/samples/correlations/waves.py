@@ -1,7 +1,7 @@
-"""Waves of files: what arrives in one span of time, stream by stream, with repeated and dirty lines.
+"""Waves of files: the events that arrive in one time span, per stream, with repeated and dirty lines.
 
-A repeated line is a second tuple, not the same one again: streams have no key. Dirt is what the declared fields
-refuse, each variety for one reason; a clock that is years ahead is one of them, and must not move anybody's watermark.
+A repeated line is a second tuple, since streams have no key. Dirty lines are refused by the declared fields, each
+variety for one reason; one of them is a clock that is years ahead, which must not move any watermark.
 """
 
 from __future__ import annotations

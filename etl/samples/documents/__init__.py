@@ -1,1 +1,1 @@
-"""Streams of JSON documents to try and to measure joins with: NoBench and server logs, the same for the same seed."""
+"""Streams of JSON documents for examples and benchmarks: NoBench and server logs, deterministic by seed."""

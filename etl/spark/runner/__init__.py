@@ -1,7 +1,7 @@
-"""The resident Spark driver and how to ask it: Spark starts once, and every step of every run finds it warm.
+"""The resident Spark driver and its client: Spark starts once and stays warm for every step of every run.
 
-service      the driver: HTTP over a Unix socket, one step of a pipeline at a time; `watchdog` looks after its JVM
-client       runs a step by asking the driver, or with a Spark of one's own when there is none
-calls        what may be asked: the models that both sides read
-connection   the line between them
+service      the driver: HTTP over a Unix socket, one step per pipeline at a time; `watchdog` monitors its JVM
+client       runs a step on the driver, or with its own Spark when there is none
+calls        the models of requests, shared by both sides
+connection   the connection between them
 """

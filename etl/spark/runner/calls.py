@@ -1,4 +1,4 @@
-"""What may be asked of the resident driver, as client and service both read it.
+"""The requests to the resident driver, shared by client and service.
 
 POST /steps/{step}               StepCall             POST /maintenance                MaintenanceCall
 POST /correlations/{step}        CorrelationCall      POST /correlations-maintenance   CorrelationMaintenanceCall
@@ -40,7 +40,7 @@ class CorrelationCall(BaseModel):
 
 
 class CorrelationMaintenanceCall(BaseModel):
-    """A round of maintenance of correlations, keeping so many days of history."""
+    """A round of maintenance of correlations, with the days of history to keep."""
 
     days: int
     dry_run: bool = False

@@ -1,4 +1,4 @@
-"""How a step is run from anywhere: by the resident driver when it answers, else by a Spark of one's own.
+"""Run a step from any process: on the resident driver if it answers, else with its own Spark.
 
 The second way costs a start of Spark and needs nothing but this machine; the results are the same.
 """
@@ -36,7 +36,7 @@ Dsn = Callable[[], str]
 
 
 class Asked(TypedDict, total=False):
-    """What a step may be told: the batch it is for, a held batch to release, what differs from the declaration."""
+    """Optional arguments of a step: its batch, a held batch to release, overrides of the declaration."""
 
     batch: int | None
     release: int | None
@@ -44,7 +44,7 @@ class Asked(TypedDict, total=False):
 
 
 class RunStep(Protocol):
-    """Runs one step of a pipeline; raises `TerminalError` or `TransientError` with a sentence."""
+    """Runs one step of a pipeline; raises `TerminalError` or `TransientError`."""
 
     def __call__(
         self, step: Operation, pipeline: str, run_id: str, *, progress: Progress = print, **asked: Unpack[Asked]
@@ -56,7 +56,7 @@ class RunStep(Protocol):
 
 @contextmanager
 def step_runner(settings: Settings, dsn: Dsn, progress: Progress = print) -> Iterator[RunStep]:
-    """What runs steps here: the resident driver, or one Spark of our own for as long as the block lasts."""
+    """A runner of steps: the resident driver, or our own Spark for the duration of the block."""
     with _performer(settings, dsn, progress) as perform:
 
         def run(
@@ -103,7 +103,7 @@ def run_step(
 def maintain(
     settings: Settings, dsn: Dsn, pipeline: str, days: int, *, dry_run: bool = False, progress: Progress = print
 ) -> dict[str, Any]:
-    """A round of maintenance of one pipeline, keeping so many days of history."""
+    """A round of maintenance of one pipeline, with the days of history to keep."""
     call = MaintenanceCall(pipeline=pipeline, days=days, dry_run=dry_run)
     if answers(settings.runner_socket):
         return post(settings.runner_socket, "/maintenance", call, progress)

@@ -1,6 +1,6 @@
-"""The line to the resident driver: HTTP over a Unix socket, answered by lines of JSON.
+"""The connection to the resident driver: HTTP over a Unix socket, with responses as JSON lines.
 
-Only a socket that we, or root, made is spoken to: what is sent there is run, what it says is believed.
+Only a socket created by this user or root is used, since both sides trust each other's messages.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from etl.model import Progress
 
 
 class StepFailed(TerminalError):
-    """The runner says a step failed and that trying again will not help."""
+    """The runner reports a terminal error of a step."""
 
 
 class StepRefused(TransientError):
-    """The runner says a step did not work this time."""
+    """The runner reports a transient error of a step."""
 
 
 class ForeignSocket(TerminalError):
-    """Somebody else could have put the driver's socket where it is."""
+    """The driver's socket could have been created by another user."""
 
     def __init__(self, socket: str, what: str) -> None:
         super().__init__(socket, what)
@@ -44,18 +44,18 @@ def answers(socket: Path) -> bool:
     """Whether a resident driver is ready."""
     try:
         _require_own(socket)
-        with Socket(AF_UNIX, SOCK_STREAM) as probe:  # httpx would leave a socket open that nobody accepts
+        with Socket(AF_UNIX, SOCK_STREAM) as probe:  # httpx would leave an unaccepted socket open
             probe.connect(str(socket))
         with _client(socket, timeout=5.0) as client:
             return client.get("/health").status_code == httpx.codes.OK
     except httpx.ReadTimeout:
-        return True  # somebody is there, and busy
+        return True  # alive, but busy
     except (OSError, httpx.TransportError):
         return False
 
 
 def responds(socket: Path) -> bool:
-    """Whether somebody says anything at all, be it that something is wrong. A driver that hangs does not."""
+    """Whether there is any response, even an error. A driver that hangs gives none."""
     try:
         with _client(socket, timeout=20.0) as client:
             client.get("/health")
@@ -65,9 +65,9 @@ def responds(socket: Path) -> bool:
 
 
 def post(socket: Path, path: str, call: BaseModel, progress: Progress) -> dict[str, Any]:
-    """Ask for something and wait for it; raises `StepFailed` or `StepRefused` with the driver's sentence."""
+    """Send a request and wait for its result; raises `StepFailed` or `StepRefused` with the driver's message."""
     asked = call.model_dump(mode="json", exclude_none=True)
-    # The runner sends a sign of life every few seconds; silence means that it is gone.
+    # The runner sends a heartbeat every few seconds; silence means that it is gone.
     try:
         with _client(socket, timeout=60.0) as client, client.stream("POST", path, json=asked) as answer:
             answer.raise_for_status()
@@ -79,20 +79,20 @@ def post(socket: Path, path: str, call: BaseModel, progress: Progress) -> dict[s
                 elif "error" in event:
                     kind = StepFailed if event["error"]["kind"] == "terminal" else StepRefused
                     raise kind(event["error"]["message"])
-    except httpx.TransportError as error:  # it ended after it had answered, or it hangs
+    except httpx.TransportError as error:  # it exited after it had accepted the request, or it hangs
         raise StepRefused(f"the runner does not take {path} ({type(error).__name__}); see its log") from error
     raise StepRefused(f"the runner ended in the middle of {path}; see its log under var/logs")
 
 
 def _require_own(socket: Path) -> None:
-    """Refuse a socket that another user made, or could have."""
+    """Refuse a socket that another user has created, or could have."""
     wrong = foreign(socket.lstat(), socket.parent.stat(), os.geteuid())
     if wrong is not None:
         raise ForeignSocket(str(socket), wrong)
 
 
 def foreign(socket: os.stat_result, folder: os.stat_result, user: int) -> str | None:
-    """Why a socket may be somebody else's; None when only this user or root can have put it there."""
+    """Why a socket is not trusted; None when only this user or root can have created it."""
     if socket.st_uid not in (user, 0):
         return f"belongs to user {socket.st_uid}"
     if folder.st_uid not in (user, 0):

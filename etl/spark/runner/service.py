@@ -3,9 +3,9 @@
     Airflow task ──HTTP over a Unix socket──▶ service ──▶ Steps on one SparkSession
                  ◀── lines of JSON: progress …, then the result or the error ──
 
-Only the socket's owner can connect. One step of a pipeline runs at a time, and a second one is told `Busy`; pipelines
-run side by side, and reports beside anything: they only read. When a client goes away in the middle, the Spark jobs of
-its step are cancelled: steps are made to be repeated.
+Only the socket's owner can connect. One step per pipeline runs at a time, a second one gets `Busy`; pipelines run
+concurrently, and reports, which only read, concurrently with anything. When a client disconnects, the Spark jobs of its
+step are cancelled: steps are idempotent.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PATIENCE_S = 1.0
 
 
 class WorkLost(TransientError):
-    """The thread of a step has ended without a word."""
+    """The thread of a step has died without a result."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -63,7 +63,7 @@ class WorkLost(TransientError):
 
 
 class Work:
-    """One piece of work in its own thread, seen as a stream of events."""
+    """One piece of work in its own thread, as a stream of events."""
 
     def __init__(self, spark: SparkSession, what: str, group: str, work: Callable[[Progress], dict[str, Any]]) -> None:
         self._spark, self._what, self._group, self._work = spark, what, group, work
@@ -113,7 +113,7 @@ class Work:
 
 
 class OneAtATime:
-    """Lets one piece of work on a pipeline in; the others are told `Busy`."""
+    """Admits one piece of work per pipeline; others get `Busy`."""
 
     def __init__(self) -> None:
         self._guard, self._at_work = threading.Lock(), set[str]()
@@ -126,7 +126,7 @@ class OneAtATime:
                 self._at_work.add(pipeline)
             try:
                 return work(progress)
-            finally:  # before the outcome is told: the run's next step must find the driver free
+            finally:  # before the result is sent: the run's next step must find the driver free
                 self._at_work.discard(pipeline)
 
         return alone
@@ -191,14 +191,14 @@ def _expected(error: BaseException) -> bool:
 
 
 def described(error: BaseException) -> dict[str, str]:
-    """An error as the client sees it. What we did not expect may pass: it is worth another try."""
+    """An error for the client. Unexpected errors count as transient."""
     kind = "transient" if isinstance(error, TransientError) or not _expected(error) else "terminal"
     text = str(error) if _expected(error) else f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     return {"kind": kind, "type": type(error).__name__, "message": text}
 
 
 def serve(settings: Settings, dsn: str) -> None:
-    """Start Spark, make the schemas, and answer until told to stop."""
+    """Start Spark, migrate the schemas, and serve until stopped."""
     with spark_session(settings, app_name="frontstage-runner") as spark:
         watchdog = Watchdog(SparkJvm(spark))
         watchdog.start()
@@ -213,7 +213,7 @@ def serve(settings: Settings, dsn: str) -> None:
 
 
 def prepare(steps: Steps) -> None:
-    """Make the schemas; a database that does not answer yet, or somebody else's lock, is waited for."""
+    """Migrate the schemas; waits for an unreachable database and for locks."""
     while True:
         try:
             steps.prepare()
@@ -228,7 +228,7 @@ class SparkJvm:
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
-        self._process = getattr(self._context._gateway, "proc", None)  # none when somebody else started it
+        self._process = getattr(self._context._gateway, "proc", None)  # None if we did not start it
 
     def is_running(self) -> bool:
         return self._process is None or self._process.poll() is None
@@ -243,7 +243,7 @@ class SparkJvm:
 
 
 def warm(spark: SparkSession) -> None:
-    """Load and start what the first batch would wait for: Python workers, the audit, the pages of reports."""
+    """Preload for the first batch: Python workers, the audit, report templates."""
     began = time.monotonic()
     slots = spark.sparkContext.defaultParallelism
     try:
@@ -262,7 +262,7 @@ def _same(batches: Iterator[Any]) -> Iterator[Any]:
 
 @contextmanager
 def listening(path: Path) -> Iterator[Socket]:
-    """A Unix socket that only its owner can open, from the first moment on."""
+    """A Unix socket with permissions for its owner only, from its creation on."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)
     with Socket(AF_UNIX, SOCK_STREAM) as socket:
@@ -277,7 +277,7 @@ def listening(path: Path) -> Iterator[Socket]:
 
 
 def main() -> None:
-    """Run the driver as a program of its own, on the stack's database."""
+    """Run the driver as a standalone program, on the stack's database."""
     from etl.stack import postgres
 
     structured()

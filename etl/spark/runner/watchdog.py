@@ -1,11 +1,11 @@
-"""Watches the JVM behind a driver: a driver without its JVM must end, so that somebody starts it again.
+"""Monitors the JVM of a driver: a driver without its JVM must exit, so that the supervisor restarts it.
 
     the JVM's process is gone            ─▶ end at once
     it does not answer for a minute      ─▶ it is killed, end
-    this thread fails in any other way   ─▶ end: nobody would watch
+    this thread fails in any other way   ─▶ end: the JVM would be unmonitored
 
-A step that is under way ends with the process; its locks go with its connections, and the next run takes it up. The
-JVM is asked in a thread of its own, for a question to a JVM that hangs never returns.
+A running step ends with the process; its locks are released with its connections, and the next run continues it. The
+JVM is probed in a separate thread, as a call to a JVM that hangs never returns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger("runner")
 
 
 class Jvm(Protocol):
-    """What is watched."""
+    """The monitored JVM."""
 
     def is_running(self) -> bool:
         """Whether its process is there."""
@@ -43,15 +43,15 @@ class Jvm(Protocol):
 
 
 def end_process(why: str) -> None:
-    """The way out when threads may hang: nothing is cleaned up but by the kernel."""
+    """Exit immediately, without cleanup, as threads may hang."""
     try:
         log.error("the driver ends", why=why)
-    finally:  # whatever becomes of the line
+    finally:  # even if logging fails
         os._exit(GONE)
 
 
 class Watchdog:
-    """Looks after one JVM until `stop`."""
+    """Monitors one JVM until `stop`."""
 
     def __init__(
         self, jvm: Jvm, end: Callable[[str], None] = end_process, *, look_s: float = LOOK_S, silent_s: float = SILENT_S
@@ -70,7 +70,7 @@ class Watchdog:
         self._thread.join(5 * self._look_s)
 
     def health(self) -> str | None:
-        """What is wrong with the JVM; None when it lives and has answered lately."""
+        """The JVM's problem; None when it is alive and has answered recently."""
         if not self._jvm.is_running():
             return "the JVM is gone"
         silent_s = time.monotonic() - self._answered

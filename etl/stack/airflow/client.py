@@ -1,7 +1,7 @@
-"""A small client of Airflow's REST API: what the commands, the demo and the tests need of it.
+"""A small client of Airflow's REST API, for commands, the demo and tests.
 
-A token is fetched with the login and renewed when it has expired. Answers that mean "not now" (no connection
-yet, 502 to 504) are tried again for a while; anything else is an error with Airflow's own words in it.
+A token is fetched with the login and renewed when it has expired. Temporary failures (no connection yet, 502 to
+504) are retried for a while; anything else is an error with Airflow's own message in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DONE = frozenset({"success", "failed"})
 
 
 class AirflowRefused(TerminalError):
-    """Airflow answered, and the answer is no."""
+    """Airflow refused a request."""
 
     def __init__(self, what: str, status: int, detail: str) -> None:
         super().__init__(what, status, detail)
@@ -47,7 +47,7 @@ class RunUnfinished(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A DAG run as Airflow tells it."""
+    """A DAG run from Airflow's API."""
 
     dag_id: str
     run_id: str
@@ -74,7 +74,7 @@ class Airflow:
     def __init__(self, url: str, user: str, password: str, patience_s: float = 20.0) -> None:
         self._login = {"username": user, "password": password}
         self._patience_s = patience_s
-        # The address is this machine's, so no proxy of the environment may come between.
+        # A local address: ignore proxies of the environment.
         self._http = httpx.Client(base_url=url, timeout=30, trust_env=False)
 
     @classmethod
@@ -94,7 +94,7 @@ class Airflow:
         self._http.close()
 
     def unpause(self, dag_id: str) -> None:
-        """Let a DAG run. Its file is read again at once: only then do its watchers begin to look."""
+        """Unpause a DAG. Its file is parsed again at once, as only that starts its asset watchers."""
         dag = self._call("unpause a DAG", "PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": False})
         self._send("PUT", f"/api/v2/parseDagFile/{dag['file_token']}")
 
@@ -152,22 +152,22 @@ class Airflow:
             raise MissingPart(f"Airflow does not know the DAG {dag_id!r} ({reason})", "see var/logs/dag-processor.log")
 
     def dag(self, dag_id: str) -> dict[str, Any]:
-        """What Airflow knows about a DAG."""
+        """A DAG's details from Airflow."""
         return dict(self._call("show a DAG", "GET", f"/api/v2/dags/{dag_id}"))
 
     def required_actions(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """What a run asks people."""
+        """The open required actions of a run."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/hitlDetails"
         return [dict(one) for one in self._call("list required actions", "GET", path)["hitl_details"]]
 
     def respond(self, dag_id: str, run_id: str, task_id: str, option: str, **form: Any) -> None:
-        """Answer a question of a run."""
+        """Respond to a required action of a run."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
         body = {"chosen_options": [option], "params_input": form}
         self._call("answer a required action", "PATCH", path, json=body)
 
     def asset_events(self, dag_id: str, limit: int = 100) -> dict[str, dict[str, Any]]:
-        """By asset, what its newest event from this DAG tells."""
+        """The extra of the newest event from this DAG, by asset."""
         query = {"source_dag_id": dag_id, "limit": limit, "order_by": "timestamp"}
         found = self._call("list asset events", "GET", "/api/v2/assets/events", params=query)
         return {event["name"]: dict(event["extra"]) for event in found["asset_events"]}
@@ -181,10 +181,10 @@ class Airflow:
         return {name: str(part.get("status")) for name, part in parts.items()}
 
     def runs_tasks(self) -> bool:
-        """Would a task's first call be answered?
+        """Whether the API for tasks answers.
 
-        The API for tasks is put together on its first request only, which takes seconds; asking makes it
-        happen before a task has to wait for it.
+        That API is initialised by its first request, which takes seconds; this call makes it happen before a task
+        has to wait for it.
         """
         try:
             return self._http.get("/execution/health", timeout=10).is_success
@@ -202,7 +202,7 @@ class Airflow:
         raise AirflowRefused(what, answer.status_code, detail)
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Send with a token, a fresh one when ours is missing or no longer accepted."""
+        """Send with a token, a new one if ours is missing or rejected."""
         if "Authorization" in self._http.headers:
             answer = self._patiently(method, path, **request)
             if answer.status_code != httpx.codes.UNAUTHORIZED:
@@ -215,7 +215,7 @@ class Airflow:
         return self._patiently(method, path, **request)
 
     def _patiently(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Only a request that cannot have arrived, or that may arrive twice, is repeated."""
+        """Retry only requests that cannot have arrived, or that are idempotent."""
         safe = method != "POST" or path == "/auth/token"
         errors = (httpx.TransportError,) if safe else (httpx.ConnectError,)
         tries = Retrying(

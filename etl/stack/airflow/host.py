@@ -1,4 +1,4 @@
-"""Airflow's processes out of one: Airflow is imported once, then each part is forked from it.
+"""The host of Airflow's processes: imports Airflow once, then forks each part.
 
     host ── import airflow (3 s) ──┬─ fork: db migrate, when asked, and wait for it
                                    ├─ fork: api-server        its own session and log file,
@@ -10,10 +10,10 @@ Four programs would import the same code four times, which is most of Airflow's 
 keep four copies in memory. The host itself opens no connection and starts no thread, so a fork of it is
 always clean.
 
-A part that ends soon after the start takes the host down, so that a start fails at once and with a reason.
-Later it is forked again, after a pause that doubles up to 15 s, however often it ends: its database may be down for
-longer than anybody wants to count. What it leaves behind is ended: workers of a killed scheduler wait for ever for work
-that nobody sends. One that is at work finishes first, and the next scheduler hears of it.
+A part that ends soon after the start takes the host down, so that a start fails at once and with a reason. Later it is
+forked again, with a backoff of up to 15 s and without a limit of restarts, as its database may be down for long. Its
+orphans are ended: idle workers of a killed scheduler would wait forever. A worker with a task finishes it first, and
+the next scheduler gets its result.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SHARED = (
 
 @dataclass(slots=True)
 class Part:
-    """One of Airflow's processes, how often it ended lately, and when it is forked again."""
+    """One of Airflow's processes, its recent ends, and the time of its next fork."""
 
     name: str
     ends: list[float] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Part:
 
 
 class Stopped(Exception):
-    """We were told to stop."""
+    """Raised on a stop signal."""
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
@@ -85,7 +85,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def fork(name: str, arguments: Sequence[str], log: Path) -> int:
-    """Run `airflow <name>` in a fork with a session and a log of its own."""
+    """Run `airflow <name>` in a fork with its own session and log."""
     pid = os.fork()
     if pid:
         return pid
@@ -120,7 +120,7 @@ def _become(name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def keep(running: dict[int, Part], logs: Path) -> NoReturn:
-    """Fork every part and fork it again when it ends, until told to stop."""
+    """Fork every part, and again when it ends, until stopped."""
     born = time.monotonic()
     for name, arguments in PARTS.items():
         running[fork(name, arguments, logs / f"{name}.log")] = Part(name)
@@ -158,9 +158,9 @@ def reaped() -> Iterator[tuple[int, int]]:
 
 
 def end_idle(session: int) -> bool:
-    """End what is idle of a session whose leader has ended: no children, and no parent there. False: none is left.
+    """End idle processes of a session whose leader has ended: those without child or parent in it. False: none left.
 
-    A worker that runs a task has that task for a child, and the task has its worker for a parent.
+    A worker with a task is the parent of the task's process.
     """
     parents: dict[int, int] = {}
     members: set[int] = set()
@@ -185,7 +185,7 @@ def end_idle(session: int) -> bool:
 
 
 def end(running: dict[int, Part]) -> None:
-    """Ask every part to end and wait for it. Our guard sets the bound, and ends whoever does not listen."""
+    """Ask every part to end and wait for it. Our guard bounds the wait and kills the rest."""
     for pid in running:
         os.kill(pid, signal.SIGTERM)
     for pid in running:
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str]) -> None:
     logs = Path(arguments[0])
     for module in SHARED:
         import_module(module)
-    gc.freeze()  # the forks share these pages for as long as nobody's collector touches them
+    gc.freeze()  # the forks share these pages until a garbage collector touches them
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     running: dict[int, Part] = {}

@@ -28,12 +28,12 @@ USER = "admin"
 
 
 def url(settings: Settings) -> str:
-    """Where Airflow's pages and REST API are."""
+    """The URL of Airflow's UI and REST API."""
     return f"http://127.0.0.1:{settings.airflow_port}"
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """What a process needs to be part of this Airflow."""
+    """The environment of a process of this Airflow."""
     return {
         **project_environment(settings),
         **{f"AIRFLOW__{name}": value for name, value in _options(settings).items()},
@@ -77,15 +77,15 @@ def _options(settings: Settings) -> dict[str, str]:
 
 
 def service(settings: Settings) -> Service:
-    """Airflow, ready to be started: home, login, and whether its database has to be migrated first."""
+    """Airflow as a service: home, login, and whether its database has to be migrated first."""
     home = _home(settings)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     _write_private(home / "passwords.json", json.dumps({USER: credentials(settings).airflow_password}) + "\n")
-    # Without this file every process would write its own, with secrets of its own, at the same time.
+    # Without this file every process would write its own, with different secrets, at the same time.
     _write_private(home / "airflow.cfg", "# Airflow is told everything through its environment.\n")
     logs = settings.var / "logs"
     argv = [sys.executable, "-m", "etl.stack.airflow.host", str(logs)]
-    # Asking Airflow whether there is anything to migrate takes as long as migrating, so we remember.
+    # Checking for migrations takes as long as migrating, so the result is cached.
     memo = _memo(settings)
     if not memo.exists() or memo.read_text() != _schema(settings):
         argv.append("--migrate")
@@ -93,7 +93,7 @@ def service(settings: Settings) -> Service:
 
 
 def remember_schema(settings: Settings) -> None:
-    """Airflow is up, so its database is at this version's schema: the next start need not look."""
+    """Record that Airflow's database is at this version's schema, so that the next start need not check."""
     _memo(settings).write_text(_schema(settings))
 
 

@@ -1,7 +1,7 @@
-"""Supervision: services that are started again when they end, and of which nothing stays behind.
+"""Supervision: restarts services that end, and leaves no process behind.
 
-supervisor   starts again what ended, for as long as the stack lives
-probe        a service that does not answer is not taken for one that runs
+supervisor   restarts services while the stack runs
+probe        detects services that hang
 processes    services under guards, the lock that lets one stack live per `var`, sweeping
 guard        runs one service and ends its whole family; a program of its own
 """

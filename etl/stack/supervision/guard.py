@@ -1,4 +1,4 @@
-"""A guard runs one service and leaves nothing of it behind.
+"""A guard runs one service and ends all of its processes.
 
     python guard.py --parent PID --status FD --stop-signal N --grace S [--user UID:GID] -- command ...
 
@@ -108,7 +108,7 @@ class Guard:
         self._wait(KILL_BOUND_S, self._kill)
 
     def _childless(self) -> bool:
-        """Nobody is left, zombies included: whoever is below us is our child once its parents are gone."""
+        """Whether no descendant is left, including zombies: orphans become our children."""
         self._reap()
         return self.childless
 
@@ -134,7 +134,7 @@ class Guard:
                 pass
 
     def _reap(self) -> bool:
-        """Collect the dead, adopted ones included. True once the service itself is among them."""
+        """Reap ended children, including adopted ones. True once the service itself has ended."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

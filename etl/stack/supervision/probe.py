@@ -1,6 +1,6 @@
-"""Asks a service now and then whether it is there, so that one that hangs is not taken for one that runs.
+"""Probes a service periodically, to detect one that hangs.
 
-    every 10 s   a question, in a thread of its own: one to a process that is stopped never returns
+    every 10 s   a request, in a separate thread: a request to a stopped process never returns
     silent       it has answered before, and not for 90 s
 
 A service that has not answered yet is starting, which may take as long as its database or a lock does.
@@ -17,7 +17,7 @@ SILENT_S = 90.0
 
 
 class Probe:
-    """Looks whether one service answers."""
+    """Probes one service."""
 
     def __init__(self, answers: Callable[[], bool], *, ask_s: float = ASK_S, silent_s: float = SILENT_S) -> None:
         self._answers, self._ask_s, self._silent_s = answers, ask_s, silent_s
@@ -26,11 +26,11 @@ class Probe:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Another process stands for the service from now on."""
+        """Reset, for a new process of the service."""
         self._answered = None
 
     def is_silent(self) -> bool:
-        """Ask, when it is time; whether nothing was heard for too long. Never waits."""
+        """Probe when due; returns whether the service has been silent for too long. Never blocks."""
         now = time.monotonic()
         if now - self._asked >= self._ask_s and (self._thread is None or not self._thread.is_alive()):
             self._asked = now

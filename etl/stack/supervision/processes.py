@@ -4,7 +4,7 @@ Three lines of defence, so that no process outlives its stack:
 
     guard       ends its service's whole family when asked, or when the supervisor is gone    (guard.py)
     supervisor  adopts and ends the family of a guard that was killed                         (`Guarded.reap`)
-    sweep       both were killed: whoever carries this stack's mark in its environment is ended (`sweep`)
+    sweep       both were killed: all processes with this stack's mark in their environment are ended (`sweep`)
 
 The lock's descriptor is shared with the guards, so the lock is free only when the last of them is done.
 """
@@ -36,7 +36,7 @@ LOG_BYTES = 20 * 2**20
 
 
 class StackRunning(TerminalError):
-    """Somebody runs a stack on the same `var` already."""
+    """A stack is already running on the same `var`."""
 
     exit_code = 69
 
@@ -94,7 +94,7 @@ class Guarded:
         return code
 
     def ask_to_stop(self) -> None:
-        """Close the pipe; the guard does the rest. Returns at once, so that several can be asked together."""
+        """Close the pipe; the guard does the rest. Returns at once, so that several can be stopped concurrently."""
         self._close()
 
     def stop(self) -> int:
@@ -107,7 +107,7 @@ class Guarded:
         return self.poll() or 0
 
     def reap(self) -> None:
-        """The guard was killed, so its service fell to us (we are a subreaper): end the family ourselves."""
+        """The guard was killed, so its service became our child (we are a subreaper): end the family ourselves."""
         orphans = [process for process in psutil.Process().children() if self._is_mine(process)]
         for process in orphans:
             with suppress(psutil.NoSuchProcess):
@@ -146,7 +146,7 @@ def start(service: Service, var: Path, keep: Sequence[int] = ()) -> Guarded:
             os.close(status_write)
         try:
             verdict, _, detail = answers.readline().decode().strip().partition(" ")
-        except BaseException:  # interrupted before anybody knows of this guard: it ends with its pipe
+        except BaseException:  # interrupted before the guard is registered: it ends with its pipe
             os.close(control)
             process.wait(timeout=service.grace_s + 10)
             raise
@@ -176,7 +176,7 @@ def stack_lock(settings: Settings) -> Iterator[int]:
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "stack.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # `locked` holds the lock for an instant while it looks, so one refusal proves nothing.
+        # `locked` holds the lock briefly while it checks, so retry for a moment.
         if not wait_until(lambda: _acquire(descriptor), 0.5):
             raise StackRunning(settings.var)
         sweep(settings.var)
@@ -186,11 +186,11 @@ def stack_lock(settings: Settings) -> Iterator[int]:
 
 
 def locked(settings: Settings) -> bool:
-    """Does a stack, or what is left of one, hold this `var`?"""
+    """Whether a stack, or its leftovers, hold this `var`."""
     try:
         descriptor = os.open(settings.var / "run" / "stack.lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        return False  # never used, or not ours to use: a start will say so
+        return False  # never used, or not accessible: a start will report it
     try:
         return not _acquire(descriptor, fcntl.LOCK_SH)
     finally:
@@ -213,7 +213,7 @@ def marked(var: Path) -> list[psutil.Process]:
 
 
 def sweep(var: Path) -> None:
-    """End whatever still carries the mark of a stack on `var`."""
+    """End all processes that still have the mark of a stack on `var`."""
     end_families(marked(var))
 
 
@@ -231,7 +231,7 @@ def end_families(roots: Iterable[psutil.Process], grace_s: float = 2.0) -> None:
 
 
 def gone(process: psutil.Process) -> bool:
-    """Has it ended? A zombie has: if it is our child it is collected, if not that is not for us to do."""
+    """Whether a process has ended. A zombie counts as ended; if it is our child, it is reaped."""
     try:
         if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             return False
@@ -242,7 +242,7 @@ def gone(process: psutil.Process) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, every_s: float = 0.05) -> bool:
-    """Look until the condition holds; False when it does not within the bound."""
+    """Poll until the condition holds; False after the timeout."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() >= deadline:
@@ -252,7 +252,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, every_s: float =
 
 
 def last_line(log: Path) -> str:
-    """The last line somebody wrote to a log, short enough for a sentence."""
+    """The last line of a log, truncated for a message."""
     try:
         lines = log.read_text(errors="replace")[-4000:].split("\n")
     except OSError:
@@ -269,7 +269,7 @@ def _marks(process: psutil.Process) -> dict[str, str]:
 
 @contextmanager
 def open_log(path: Path) -> Iterator[int]:
-    """A log to append to; a large one is set aside first."""
+    """Open a log for appending; a large one is rotated first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_suffix(path.suffix + ".1"))

@@ -1,10 +1,10 @@
-"""Keeps services running: a thread that starts again what ended, for as long as the stack lives.
+"""Keeps services running: a thread that restarts services that end, while the stack runs.
 
     running ── it ends ──> restarting ── 1, 2, 4, 8, 15 s ──> running
        └─ it hangs: it is ended    └── more than five ends of one cause in ten minutes ──> failed: tried every 30 s
 
-Nothing is given up: a disk may be freed, a server may come back. An end while something the service needs was down is
-nobody's fault and costs no try; such a service waits until that runs again. No error ends the thread.
+Restarts never stop: a disk may be freed, a server may come back. An end while a dependency of the service was down does
+not count; the service waits until the dependency runs again. No error ends the thread.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ log = structlog.get_logger("stack")
 
 @dataclass(slots=True)
 class Kept:
-    """A service, how to begin it, what it needs, and its recent history."""
+    """A service: its start function, dependencies and recent history."""
 
     name: str
     begin: Begin
     guarded: Guarded
     status: Status = "starting"
     needs: tuple[Kept, ...] = ()
-    ends: list[tuple[float, str]] = field(default_factory=list)  # when and why, excused ones left out
+    ends: list[tuple[float, str]] = field(default_factory=list)  # when and why, without excused ones
     due: float = 0.0
     since: float = 0.0  # when it last began to run
     probe: Probe | None = None  # of a service that may hang
     hung: bool = False
 
     def ended(self, now: float, why: str) -> None:
-        """Note an end and decide when it is begun again."""
+        """Record an end and schedule the restart."""
         self.ends = [(end, cause) for end, cause in self.ends if now - end < FORGET_S]
         if self._excused(now):
             pause_s, self.status = 1.0, "restarting"
@@ -66,7 +66,7 @@ class Kept:
         return any(one.status != "running" or now - one.since < EXCUSED_S for one in self.needs)
 
     def look(self, now: float) -> bool:
-        """Do what is due; True when the status changed."""
+        """Perform due actions; True when the status changed."""
         before = self.status
         if self.status in ("starting", "running"):
             code = self.guarded.poll()
@@ -83,7 +83,7 @@ class Kept:
     def _begin(self, now: float) -> None:
         try:
             self.guarded = self.begin()
-        except Exception as error:  # whatever it is, the next try may succeed
+        except Exception as error:  # any error: the next try may succeed
             self.ended(now, f"{type(error).__name__}: {error}")
         else:
             self.status, self.since, self.hung = "running", now, False
@@ -102,7 +102,7 @@ class Watch:
         self._thread: threading.Thread | None = None
 
     def add(self, name: str, begin: Begin, needs: Sequence[str] = (), probe: Probe | None = None) -> Guarded:
-        """Begin a service. It is kept from `start` on. `needs`: services without which it cannot run."""
+        """Begin a service, which is supervised from `start` on. `needs`: its dependencies."""
         needed = tuple(kept for kept in self.kept if kept.name in needs)
         kept = Kept(name, begin, begin(), needs=needed, probe=probe)
         self.kept.append(kept)
@@ -113,7 +113,7 @@ class Watch:
         return {kept.name: kept.status for kept in self.kept}
 
     def start(self) -> None:
-        """All is well: from now on, keep it so."""
+        """Start supervising, once all services are healthy."""
         for kept in self.kept:
             kept.status = "running"
         self._changed(self.statuses())
@@ -141,7 +141,7 @@ class Watch:
                     if untold:
                         self._changed(self.statuses())
                         untold = False
-            except BaseException:  # a full disk, an error of ours: services must be kept all the same
+            except BaseException:  # a full disk, a bug: services must be kept running anyway
                 with suppress(Exception):
                     log.exception("a look at the services failed and is repeated")
                 self._stopping.wait(self._every_s)

@@ -1,7 +1,7 @@
-"""What a query has answered, as people read it: its newest rows, or its aggregates so far.
+"""The results of a query for people: its newest rows, or its aggregates so far.
 
-Rows are read from the newest files on, as many files as it takes: a table may be far larger than memory. Aggregates are
-a row per group and batch, and are added up.
+Rows are read from the newest files backwards, only as many files as needed: a table may be far larger than memory.
+Aggregates are stored as a row per group and batch, and are added up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from etl.streams.adhoc.tasks.results import BATCH, total
 
 
 class AnswersUnreadable(TerminalError):
-    """The table of a query is damaged, or somebody has put something else in its place."""
+    """The table of a query is damaged or was replaced."""
 
     def __init__(self, name: str, folder: str, reason: str) -> None:
         super().__init__(name, folder, reason)
@@ -33,7 +33,7 @@ class AnswersUnreadable(TerminalError):
 
 
 def answers(name: str, query: Query | None, folder: Path, limit: int, *, by_batch: bool) -> tuple[pa.Table, int]:
-    """At most `limit` rows, newest first, and how many there are. Without a query its text cannot be read any more."""
+    """At most `limit` rows, newest first, and the total. `query` is None if its text can no longer be compiled."""
     try:
         table = DeltaTable(str(folder))
         if query is not None and query.aggregates and not by_batch:
@@ -51,7 +51,7 @@ def _newest(table: DeltaTable, folder: Path, limit: int) -> tuple[pa.Table, int]
     actions.sort(key=lambda one: one[f"max.{BATCH}"], reverse=True)
     found, have, oldest = [], 0, None
     for one in actions:
-        # A file that was made of several batches may hold rows that are newer than those of the next file.
+        # A compacted file may hold rows that are newer than those of the next file.
         if have >= limit and oldest is not None and one[f"max.{BATCH}"] < oldest:
             break
         single = one[f"min.{BATCH}"] == one[f"max.{BATCH}"]

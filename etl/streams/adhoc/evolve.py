@@ -1,4 +1,4 @@
-"""The driver's part before the decision: aggregates of all tasks merged and written, and what the batch leaves."""
+"""The driver's part before the decision: merge and write the aggregates of all tasks, compute the new state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AT_A_TIME = 16
 
 @dataclass(slots=True)
 class GatheredQueries:
-    """What the tasks reported of all queries."""
+    """The tasks' results for all queries."""
 
     files: list[tuple[str, DataFile]] = field(default_factory=list)  # folder of the query's table
     rows: Counter[int] = field(default_factory=Counter)  # by the query's id
@@ -57,7 +57,7 @@ class GatheredQueries:
 
 
 def give_up_too_many(plan: BatchPlan, gathered: GatheredQueries) -> None:
-    """Queries whose tasks have more rows together than one query may have in a batch."""
+    """Drop the rows of queries that exceed, over all tasks, the limit of rows per query and batch."""
     for number, rows in list(gathered.rows.items()):
         if plan.queries is not None and rows > plan.queries.rows_most and number not in gathered.failed:
             message = too_many(plan, number)
@@ -65,7 +65,7 @@ def give_up_too_many(plan: BatchPlan, gathered: GatheredQueries) -> None:
 
 
 def write_aggregates(plan: BatchPlan, planned: Planned, gathered: GatheredQueries) -> None:
-    """A file for every query that aggregates and has something to say."""
+    """Write a file for every aggregating query that has results."""
     if planned.version is None or not gathered.partials:
         return
     entries, running = {one.id: one for one in planned.version.entries.values()}, planned.version.running
@@ -75,14 +75,14 @@ def write_aggregates(plan: BatchPlan, planned: Planned, gathered: GatheredQuerie
         table = aggregated(running[entry.name].query, gathered.partials[number])
         return None if table is None else written(plan, number, entry.folder, plan.part_name("a", 0), table)
 
-    with ThreadPoolExecutor(_AT_A_TIME, "write-aggregates") as pool:  # what takes time is to wait for the disk
+    with ThreadPoolExecutor(_AT_A_TIME, "write-aggregates") as pool:  # the time is spent waiting for the disk
         for message in pool.map(write, [number for number in gathered.partials if number not in gathered.failed]):
             if message is not None:
                 gathered.add(message.name, message.json())
 
 
 def files_of(gathered: GatheredQueries, planned: Planned) -> Iterator[tuple[str, DataFile]]:
-    """The files that count: a query that failed in one task has no rows of the batch at all."""
+    """The files to publish: a query that failed in one task has no rows in the batch at all."""
     failed = {f"{one.name}-{one.id}" for one in _entries(planned) if one.id in gathered.failed}
     return ((f"queries/{folder}", file) for folder, file in gathered.files if folder not in failed)
 
@@ -95,7 +95,7 @@ def evolve_queries(
     clock: EventClock,
     streams: frozenset[str],
 ) -> EvolvedQueries:
-    """What a batch changes: event time of all streams with fields, segments in use, and who is suspended."""
+    """The changes of a batch: event time of all streams with fields, segments in use, suspended queries."""
     windows = {} if planned.version is None else planned.version.windows
     state = planned.state.advanced(clock, batch, [one for one in new if one.stream in streams], windows)
     names = {one.id: one.name for one in _entries(planned)}
@@ -110,7 +110,7 @@ def evolve_queries(
 
 
 def figures(planned: Planned, gathered: GatheredQueries) -> dict[str, Any]:
-    """What queries did in a batch: part of the decision, and what reports and commands show."""
+    """Figures of queries in a batch: part of the decision, shown in reports and by commands."""
     names = {one.id: one.name for one in _entries(planned)}
     return {
         "running": len(names),

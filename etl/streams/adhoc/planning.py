@@ -1,11 +1,11 @@
-"""The driver's part at a batch's start: who comes, who goes, and how all share; in effect when the batch is decided.
+"""The driver's part at a batch's start: new and deleted queries, and shared work; in effect when the batch is decided.
 
-    registry ── wanted − running ──► created        share eagerly what runs already
+    registry ── wanted − running ──► created        join existing groups at once
              ── running − wanted ──► deleted        statistics of the segments in use ──► groups and join orders by cost
                                      └──► version   one file, named in the plan that every task gets
 
-When nothing changes, nothing is read but the registry. A query that cannot be read any more (its stream has changed)
-is suspended with the reason.
+Without changes, only the registry is read. A query that can no longer be compiled (its stream has changed) is suspended
+with the reason.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from etl.streams.storage.log import from_ipc, segment_name
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The queries of one try at a batch; nothing of it counts before the decision."""
+    """The queries of one try at a batch; in effect only with the decision."""
 
-    state: QueryState  # before the batch, with the new version and what the optimizer remembers
+    state: QueryState  # before the batch, with the new version and the optimizer's memory
     version: Version | None
     created: tuple[int, ...] = ()
     deleted: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class Planned:
     decisions: tuple[Decision, ...] = ()
 
     def in_batch(self, clock: EventClock, rows_most: int) -> QueriesPlan | None:
-        """What the tasks get; None: nobody asks for anything."""
+        """The plan for tasks; None: there are no queries."""
         if self.version is None or not self.version.entries or self.state.version is None:
             return None
         return QueriesPlan(
@@ -75,7 +75,7 @@ class QueryPlanner:
     clock: EventClock
 
     def plan(self, batch: int, attempt: str, now: datetime, tasks: int) -> Planned:
-        """Who is answered in this batch, and how; `tasks` is how many the batch's size suits."""
+        """Plan the queries of this batch; `tasks` is the number that suits the batch's size."""
         self.registry.expire(now)
         before = self.registry.state()
         state, scaled = before.scaled(tasks), list[Decision]()
@@ -113,7 +113,7 @@ class QueryPlanner:
         return Planned(state, opened, created, deleted, suspended, tuple(decisions))
 
     def _known(self, state: QueryState) -> tuple[Version | None, dict[int, str]]:
-        """What ran in the batch before; and those of it that cannot be read any more."""
+        """The previous batch's version, and its queries that can no longer be compiled, with the reason."""
         if state.version is None:
             return None, {}
         try:
@@ -141,7 +141,7 @@ class QueryPlanner:
         return entries
 
     def _statistics(self, state: QueryState, queries: dict[str, Query]) -> Statistics:
-        """Samples of the newest segment of every stream that is read."""
+        """Statistics from samples of the newest segment of every stream in use."""
         newest = {one.stream: one.number for one in sorted(state.segments, key=lambda one: one.number)}
         declared = streams_for_queries(self.streams)
         tables = {}

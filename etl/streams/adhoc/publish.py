@@ -1,7 +1,7 @@
-"""Publish what a batch has for ad-hoc queries: a Delta table each, made with its first rows, written once per batch.
+"""Publish a batch's results of ad-hoc queries: one Delta table per query, created with its first rows.
 
-A table that cannot be written suspends its query with the reason; the batch is loaded, the others go on. Tables are
-independent of each other, so several are committed at a time.
+If a table cannot be written, its query is suspended with the reason; the batch is loaded, the others go on. Tables are
+independent of each other, so several are committed concurrently.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 ROOT = "queries/"
 APPLICATION = "frontstage-queries"
-UNUSABLE = (DeltaError, OSError)  # a table of which that is said
-_AT_A_TIME = 16  # what takes time is to wait for the disk
+UNUSABLE = (DeltaError, OSError)  # errors that mean a table is unusable
+_AT_A_TIME = 16  # the time is spent waiting for the disk
 
 
 def query_table(places: Places, folder: str) -> DeltaAppender:
@@ -60,7 +60,7 @@ def publish_queries(run: MicroBatch, record: BatchRecord, files: Mapping[str, Se
 
 
 def suspend(run: MicroBatch, batch: int, failed: Mapping[str, str]) -> None:
-    """Let queries rest until somebody resumes them; why, by the folders of their tables."""
+    """Suspend queries until they are resumed; `failed` has the reasons, by table folder."""
     reasons = {int(folder.rpartition("-")[2]): reason for folder, reason in failed.items()}
     with postgres.connect(run.dsn) as connection:
         registry = QueryRegistry(connection)

@@ -1,12 +1,12 @@
-"""The registry of ad-hoc queries in Postgres: one row per query, checked and added in one transaction, or not at all.
+"""The registry of ad-hoc queries in Postgres: one row per query, checked and inserted in one transaction.
 
     create ──► active ──► deleted          by its owner, or when it expires
                  │  ▲
                  ▼  │ resume
               suspended                    its sink failed; the reason is kept, the others go on
 
-A change is asked for at any time and takes effect with the next batch that is decided: the decision's transaction says
-from which batch on (`created_batch`, `deleted_batch`). Nobody asks for the writer's lock to create a query.
+A change can be requested at any time and takes effect with the next decision, whose transaction records the batch
+(`created_batch`, `deleted_batch`). Creating a query does not need the writer's lock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One query as it was asked for, and what became of it."""
+    """One query as it was requested, and its state."""
 
     id: int
     name: str
@@ -57,7 +57,7 @@ class Record:
 
     @property
     def folder(self) -> str:
-        """Of its table."""
+        """The folder of its table."""
         return f"{self.name}-{self.id}"
 
     @property
@@ -68,7 +68,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query that somebody wants."""
+    """A requested query."""
 
     name: str
     owner: str
@@ -79,7 +79,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class EvolvedQueries:
-    """What a batch changes of the registry."""
+    """The changes of a batch to the registry."""
 
     state: QueryState  # after the batch
     created: tuple[int, ...] = ()
@@ -89,15 +89,15 @@ class EvolvedQueries:
 
 
 class QueryRegistry(Statements):
-    """Statements about queries, on a connection that somebody else owns."""
+    """Statements about queries, on a connection that the caller owns."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection, "correlations")
 
-    # ── asked for by people ────────────────────────────────────────────────────────────────────────────────────
+    # ── requests by people ─────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, asked: Asked, now: datetime, limits: Limits) -> Record:
-        """A new query, which takes effect with the next batch; quotas and names are checked under a lock."""
+        """Create a query, effective with the next batch; quotas and names are checked under a lock."""
         with self.transaction():
             self._execute("lock table etl.query in share row exclusive mode")
             self._expire(now)
@@ -116,7 +116,7 @@ class QueryRegistry(Statements):
         return self.get(asked.name)
 
     def examine(self, name: str, owner: str, limits: Limits) -> None:
-        """Whether there is room for a query of this name; the first thing that is wrong is raised."""
+        """Check name and quotas for a new query; raises the first violation."""
         taken = self._all("select owner from etl.query where name = %(name)s and deleted_at is null", {"name": name})
         if taken:
             raise NameInUse(name, taken[0]["owner"])
@@ -131,7 +131,7 @@ class QueryRegistry(Statements):
             raise QuotaExceeded(name, f"{owner}'s queries", counts["mine"], limits.queries_per_owner)
 
     def delete(self, name: str, by: str, now: datetime, *, admin: bool = False) -> Record:
-        """A query that is to go; it has no result in the next batch."""
+        """Delete a query, effective with the next batch."""
         with self.transaction():
             record = self.get(name)
             if record.owner != by and not admin:
@@ -141,13 +141,13 @@ class QueryRegistry(Statements):
                 "deleted_batch = case when created_batch is null then 0 end where id = %(id)s and deleted_at is null",
                 {"now": now, "by": by, "id": record.id},
             )
-            if not gone:  # somebody else was faster
+            if not gone:  # deleted concurrently
                 raise UnknownQuery(name)
             self.log(now, None, [Decision(0, "delete", name, f"{by} deletes it")])
         return record
 
     def resume(self, name: str, by: str, now: datetime, *, admin: bool = False) -> Record:
-        """A suspended query runs again, from the next batch on; what it missed stays missed."""
+        """Resume a suspended query, from the next batch on; missed batches are not replayed."""
         with self.transaction():
             record = self.get(name)
             if record.owner != by and not admin:
@@ -161,7 +161,7 @@ class QueryRegistry(Statements):
         return self.get(name)
 
     def get(self, name: str) -> Record:
-        """The query that has this name now."""
+        """The query that currently has this name."""
         rows = self._all(
             f"select {_COLUMNS} from etl.query where name = %(name)s and deleted_at is null",  # noqa: S608 - literals
             {"name": name},
@@ -176,7 +176,7 @@ class QueryRegistry(Statements):
         return [Record(**row) for row in rows]
 
     def gone_since(self, before: datetime) -> list[Record]:
-        """Queries that were deleted before a moment and whose last batch is decided."""
+        """Queries that were deleted before this time and whose last batch is decided."""
         rows = self._all(
             f"select {_COLUMNS} from etl.query where deleted_at < %(before)s and deleted_batch is not null",  # noqa: S608
             {"before": before},
@@ -186,10 +186,10 @@ class QueryRegistry(Statements):
     def forget(self, ids: Sequence[int]) -> None:
         self._execute("delete from etl.query where id = any(%(ids)s)", {"ids": list(ids)})
 
-    # ── taken into account by batches ──────────────────────────────────────────────────────────────────────────
+    # ── used by batches ────────────────────────────────────────────────────────────────────────────────────────
 
     def expire(self, now: datetime) -> None:
-        """Delete what has expired."""
+        """Delete expired queries."""
         with self.transaction():
             self._expire(now)
 
@@ -229,14 +229,14 @@ class QueryRegistry(Statements):
         self.log(now, batch, one.decisions)
 
     def snapshot(self) -> dict[str, Any]:
-        """All queries and their state, as plain values: what a ledger restored from a backup is given back."""
+        """All queries and their state, as plain values, for `restore`."""
         rows = self._all(f"select {_COLUMNS} from etl.query order by id")  # noqa: S608 - literals
         moments = ("created_at", "expires_at", "deployed_at", "deleted_at")
         plain = [row | {name: row[name] and row[name].isoformat() for name in moments} for row in rows]
         return {"state": self.state().as_json(), "queries": plain}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Queries as they were after a batch that this ledger, restored from a backup, did not know."""
+        """Restore queries as of a batch that this ledger, restored from a backup, does not have."""
         with self.transaction():
             self._execute("delete from etl.query")
             for row in snapshot["queries"]:
@@ -257,7 +257,7 @@ class QueryRegistry(Statements):
         )
 
     def suspend(self, reasons: Mapping[int, str]) -> None:
-        """Queries whose sinks failed: they stay known, with the reason, and do not run."""
+        """Suspend queries whose sinks failed, with the reason."""
         for number, reason in reasons.items():
             self._execute(
                 "update etl.query set state = 'suspended', reason = %(reason)s where id = %(id)s and state = 'active'",
@@ -265,7 +265,7 @@ class QueryRegistry(Statements):
             )
 
     def log(self, now: datetime, batch: int | None, decisions: Iterable[Decision]) -> None:
-        """What was decided and why."""
+        """Log decisions with their reasons."""
         rows = [(now, batch, one.kind, one.subject, one.words, Json(dict(one.numbers))) for one in decisions]
         if rows:
             with self.connection.cursor() as cursor:

@@ -1,10 +1,10 @@
-"""What people may do with ad-hoc queries: for commands, the form in Airflow and the page, in plain values.
+"""Operations on ad-hoc queries, in plain values: for commands, the form in Airflow and the page.
 
-create   checked whole before anything is written: name, window, SQL, quotas; one sentence otherwise
+create   checked completely before anything is written: name, window, SQL, quotas
 list     every query with its state, its rows and its rate
-show     one of them: plan, what it shares and with whom, deployment latency, batches
-explain  the plan in words and numbers, and why it became so
-rows     what it has answered: newest rows, or aggregates added up over batches
+show     one of them: plan, shared joins and scans, deployment latency, batches
+explain  the plan in words and numbers, and the decisions that led to it
+rows     its results: newest rows, or aggregates added up over batches
 delete   by its owner; in effect with the next batch
 """
 
@@ -44,7 +44,7 @@ _LOGGED = 20
 
 
 class LengthRefused(TerminalError):
-    """A length of time that cannot be read."""
+    """A duration that cannot be parsed."""
 
     def __init__(self, what: str, given: str) -> None:
         super().__init__(what, given)
@@ -55,7 +55,7 @@ class LengthRefused(TerminalError):
 
 
 class LifeRefused(TerminalError):
-    """A query that wants to live longer than is allowed."""
+    """A query's lifetime exceeds the limit."""
 
     def __init__(self, name: str, expires: str, days: int) -> None:
         super().__init__(name, expires, days)
@@ -67,7 +67,7 @@ class LifeRefused(TerminalError):
 
 
 def limits_of(settings: Settings) -> Limits:
-    """What the settings allow."""
+    """The limits in the settings."""
     return Limits(
         slot=timedelta(seconds=settings.query_slot_s),
         retention=timedelta(seconds=settings.query_retention_s),
@@ -87,7 +87,7 @@ class Queries:
     # ── changing ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, name: str, sql: str, within: str, owner: str, expires: str | None = None) -> dict[str, Any]:
-        """A new query; it sees tuples from the next batch on."""
+        """Create a query; it sees tuples from the next batch on."""
         window, life = self.check(name, sql, within, expires)
         now = datetime.now(UTC)
         with self._registry() as registry:
@@ -95,7 +95,7 @@ class Queries:
             return self._summary(record, {})
 
     def check(self, name: str, sql: str, within: str, expires: str | None = None) -> tuple[timedelta, timedelta]:
-        """Everything about a new query but who else is there; gives its window and how long it may live."""
+        """Check everything but name and quotas of a new query; returns its window and lifetime."""
         limits = limits_of(self.settings)
         if not NAME.fullmatch(name):
             raise NameRefused(name)
@@ -111,20 +111,20 @@ class Queries:
         return window, life
 
     def examine_new(self, name: str, sql: str, within: str, owner: str) -> None:
-        """Whether a query could be created now; raises the sentence that creating it would."""
+        """Check that a query could be created now; raises the error that `create` would raise."""
         self.check(name, sql, within)
         with self._registry() as registry:
             registry.examine(name, owner, limits_of(self.settings))
 
     def examine_owner(self, name: str, user: str) -> None:
-        """Whether somebody may delete a query."""
+        """Check that a user may delete a query."""
         with self._registry() as registry:
             record = registry.get(name)
         if record.owner != user:
             raise NotTheOwner(name, record.owner, user)
 
     def perform(self, asked: Mapping[str, Any], user: str) -> Any:
-        """What a form asks for, in somebody's name."""
+        """Perform a form's action on behalf of a user."""
         action, name = asked["action"], asked["name"]
         if action == "create":
             return self._created(asked, user)
@@ -139,7 +139,7 @@ class Queries:
         return self.show(name) if action == "show" else self.explain(name)
 
     def _created(self, asked: Mapping[str, Any], user: str) -> dict[str, Any]:
-        """A new query; or the same one of the same person, which a task that was killed has created already."""
+        """Create a query; or return the same query of the same person, created by a task that was killed."""
         name, sql, within = asked["name"], asked["sql"], asked["within"]
         try:
             return self.create(name, sql, within, user, asked["expires"])
@@ -151,13 +151,13 @@ class Queries:
                 return self._summary(there, {})
 
     def delete(self, name: str, by: str, *, admin: bool = False) -> dict[str, Any]:
-        """It has no result in the next batch; its table stays for some days."""
+        """Delete a query, effective with the next batch; its table stays for some days."""
         with self._registry() as registry:
             record = registry.delete(name, by, datetime.now(UTC), admin=admin)
             return {"name": record.name, "deleted": True, "table": str(self._folder(record))}
 
     def resume(self, name: str, by: str, *, admin: bool = False) -> dict[str, Any]:
-        """A suspended query runs again from the next batch on."""
+        """Resume a suspended query from the next batch on."""
         with self._registry() as registry:
             return self._summary(registry.resume(name, by, datetime.now(UTC), admin=admin), {})
 
@@ -170,7 +170,7 @@ class Queries:
             return [self._summary(one, rates) for one in registry.records()]
 
     def show(self, name: str) -> dict[str, Any]:
-        """One query: what it is, how it runs, with whom it shares what, and how its last batches went."""
+        """One query: definition, plan, shared work, and figures of its last batches."""
         with self._registry() as registry:
             record, state = registry.get(name), registry.state()
             shown = self._summary(record, self._rates(registry))
@@ -195,7 +195,7 @@ class Queries:
             return {"name": name, "sql": record.sql, "plan": plan, "decisions": decisions}
 
     def rows(self, name: str, limit: int = 20, *, by_batch: bool = False) -> dict[str, Any]:
-        """The newest rows; aggregates of all batches added up, unless asked for batch by batch."""
+        """The newest rows; aggregates are added up over all batches unless `by_batch`."""
         with self._registry() as registry:
             record = registry.get(name)
         query, folder = self._readable(record), self._folder(record)
@@ -206,7 +206,7 @@ class Queries:
         return {"name": name, "columns": newest.column_names, "rows": _plain(newest), "total": many}
 
     def _rates(self, registry: QueryRegistry) -> dict[str, dict[str, float]]:
-        """By query: rows, and rows per second, over the last batches."""
+        """Rows, and rows per second, over the last batches, by query."""
         records = StreamLedger(registry.connection).history(RATED_BATCHES)
         decided = [one for one in records if one.decision is not None]
         if not decided:
@@ -250,15 +250,15 @@ class Queries:
         return Places.of(self.settings).queries / record.folder / RESULTS
 
     def _readable(self, record: Record) -> Query | None:
-        """A query's text; None if its streams have changed so that it cannot be read any more."""
-        slots = -(-record.within // limits_of(self.settings).slot)  # the slots may have been shorter then
+        """The compiled query; None if its streams have changed so that it no longer compiles."""
+        slots = -(-record.within // limits_of(self.settings).slot)  # the slot length may have changed since
         try:
             return compiled_query(record.name, record.sql, slots, self._streams())
         except QueryRefused:
             return None
 
     def _version(self, state: QueryState) -> Version | None:
-        """What runs, without the queries that cannot be read any more: the next batch suspends them."""
+        """The current version, without queries that no longer compile: the next batch suspends them."""
         if state.version is None:
             return None
         store = Places.of(self.settings).store
@@ -284,7 +284,7 @@ def _length(what: str, given: str) -> timedelta:
 
 
 def _plain(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows in JSON types; what JSON lacks is text."""
+    """Rows in JSON types; other types as text."""
     columns = {}
     for name in table.column_names:
         column = table[name]

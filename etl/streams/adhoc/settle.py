@@ -1,7 +1,7 @@
-"""Settle the tables of ad-hoc queries with the ledger: either may have been restored from another time.
+"""Reconcile the tables of ad-hoc queries with the ledger after one of them was restored from a backup.
 
-Hundreds of tables are looked at once per process, not with every batch: adding a batch's files asks the table anyway
-which batch it ended with. A query that was suspended and runs again is looked at once more.
+There may be hundreds of tables, so each is checked once per process, not with every batch: adding a batch's files reads
+the table's last batch anyway. A resumed query is checked again.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class QueryTablesAhead(TerminalError):
 
 
 def settle_queries(run: MicroBatch, newest: int) -> None:
-    """Batches that a table lacks are added again from the decisions; a table that is ahead is refused.
+    """Add batches that a table lacks again from the decisions; raises for a table that is ahead.
 
-    A table that cannot be read suspends its query.
+    If a table is unreadable, its query is suspended.
     """
     key = (run.places.queries, "queries", "settled")
     settled = process_state().prepared.get(key) is not None

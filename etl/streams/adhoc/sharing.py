@@ -1,4 +1,4 @@
-"""How one query runs beside the others, in plain values: its joins, who shares each of them, what is held for it."""
+"""The shared execution of one query, in plain values: its joins, the queries that share them, the state in use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from etl.correlate.adhoc.plan import edges_of
 from etl.streams.adhoc.state import EventClock, QueryState
 from etl.streams.adhoc.version import Version
 
-_NAMED = 10  # of those who share a join
+_NAMED = 10  # most queries named per shared join
 
 
 def plan_of(version: Version, name: str) -> dict[str, Any]:
-    """The joins of a query, inner ones first, with whom it shares each; and the scans that it shares."""
+    """The joins of a query, inner ones first, each with the queries that share it; and its shared scans."""
     choice, sharers = version.plan.choices[name], version.plan.sharers()
     joins = []
     for node in choice.nodes():
@@ -43,7 +43,7 @@ def plan_of(version: Version, name: str) -> dict[str, Any]:
 
 
 def state_of(version: Version, name: str, state: QueryState, clock: EventClock) -> dict[str, Any]:
-    """What is held of the streams that the query reads: shared by all who read them."""
+    """The state of the streams that the query reads, shared by all of their queries."""
     streams = set(version.running[name].query.streams)
     held = [one for one in state.segments if one.stream in streams]
     first = state.first_slot

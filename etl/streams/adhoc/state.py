@@ -1,11 +1,11 @@
-"""What ad-hoc queries leave from one batch to the next: how far event time has come, and which segments are in use.
+"""The state of ad-hoc queries between batches: event-time progress, and the segments in use.
 
-    slot        event time / length of a slot
+    slot        event time / slot length
     first slot  tuples of earlier slots are late: the slowest stream's newest time less the lateness, and never more
                 than the retention behind the fastest stream's. It never goes back.
-    in use      segments with tuples that a tuple of the first slot or later may still meet
+    in use      segments with tuples that may still join a tuple of the first slot or later
 
-All of it follows from the tuples alone, not from who asks: so a query gets the same beside others as alone.
+All of it depends on the tuples only, not on the queries: a query has the same results alone and beside others.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 from etl.settings import Settings
 from etl.streams.storage.log import Segment
 
-_OUT_AFTER, _IN_AFTER = 2, 10  # batches in succession that must ask for more, or fewer, shares
+_OUT_AFTER, _IN_AFTER = 2, 10  # consecutive batches that suit more, or fewer, shares before scaling
 
 
 @dataclass(frozen=True, slots=True)
 class EventClock:
-    """How event times become slots, and when a tuple is late."""
+    """Maps event times to slots, and decides when a tuple is late."""
 
     slot_us: int = 10_000_000
     lateness_us: int = 60_000_000
@@ -34,14 +34,14 @@ class EventClock:
         return cls(*(one * 1_000_000 for one in seconds))
 
     def first_slot(self, largest: Iterable[int]) -> int:
-        """The first slot whose tuples are not late, from the newest event time of every stream that has any."""
+        """The first slot whose tuples are not late, from the newest event times of the streams."""
         times = list(largest)
         return max(min(times) - self.lateness_us, max(times) - self.retention_us) // self.slot_us
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSegment:
-    """A segment that queries look at, and the first slot as it was when the segment came."""
+    """A segment in use, and the value of the first slot when the segment arrived."""
 
     stream: str
     number: int
@@ -54,12 +54,12 @@ class LiveSegment:
 class QueryState:
     """As of the last decision."""
 
-    version: str | None = None  # the file of queries and plan; None: nobody asks for anything
+    version: str | None = None  # the file of queries and plan; None: there are no queries
     largest: Mapping[str, int] = field(default_factory=dict)  # by stream, the newest event time in microseconds
     first_slot: int | None = None
     segments: tuple[LiveSegment, ...] = ()
-    shares: int = 1  # in so many parts keys are dealt out to tasks
-    streak: int = 0  # batches in succession that asked for more (positive) or fewer (negative) shares
+    shares: int = 1  # parts into which keys are hashed for tasks
+    streak: int = 0  # consecutive batches that suit more (positive) or fewer (negative) shares
     fresh: tuple[str, ...] = ()  # queries that were planned without statistics
     changed: int = 0  # queries created and deleted since the last holistic plan
     next_group: int = 0
@@ -83,7 +83,7 @@ class QueryState:
         return cls(**{**value, "segments": segments, "fresh": tuple(value["fresh"])})
 
     def advanced(self, clock: EventClock, batch: int, new: Iterable[Segment], wanted: Mapping[str, int]) -> QueryState:
-        """After a batch with these segments; `wanted` is the longest window, in slots, of every stream that is read."""
+        """The state after a batch with these segments; `wanted` is the longest window in slots, by stream."""
         largest, new = dict(self.largest), list(new)
         for one in new:
             largest[one.stream] = max(largest.get(one.stream, one.latest), one.latest)
@@ -96,7 +96,7 @@ class QueryState:
         return replace(self, largest=largest, first_slot=first, segments=tuple(live))
 
     def scaled(self, tasks: int) -> QueryState:
-        """More shares when batches keep being larger than the shares suit, fewer when they keep being smaller."""
+        """More shares after several batches that are too large for them, fewer after several that are too small."""
         if tasks == self.shares:
             return replace(self, streak=0)
         step = 1 if tasks > self.shares else -1

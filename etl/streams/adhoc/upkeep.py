@@ -1,6 +1,6 @@
-"""What maintenance needs to know of ad-hoc queries: files and segments in use, tables, and what may be forgotten.
+"""Ad-hoc queries for maintenance: files and segments in use, tables, and removal of deleted queries.
 
-The table of a deleted query stays for as long as removed files of other tables do, then it goes with its record.
+The table of a deleted query is kept as long as removed files of other tables, then it is deleted with its record.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def segments_of_queries(run: MicroBatch) -> set[int]:
-    """Segments that some query may still look at."""
+    """Segments that some query may still read."""
     return {one.number for one in QueryRegistry(run.ledger.connection).state().segments}
 
 
 def query_tables(run: MicroBatch) -> Iterator[DeltaLog]:
-    """The tables of queries that exist."""
+    """The existing tables of queries."""
     for record in QueryRegistry(run.ledger.connection).records():
         delta = process_state().delta_log(run.places.queries / record.folder, APPLICATION)
         if (delta.folder(RESULTS) / "_delta_log").exists():
@@ -47,12 +47,12 @@ class QueryUpkeep:
         return QueryRegistry(self.run.ledger.connection)
 
     def files(self) -> set[str]:
-        """Files of the store that the state names."""
+        """Files of the store that the state references."""
         version = self._registry.state().version
         return set() if version is None else {version}
 
     def forget(self, *, dry_run: bool) -> list[str]:
-        """Queries that were deleted long ago, with their tables."""
+        """Remove queries that were deleted long ago, with their tables."""
         gone = self._registry.gone_since(self.now - KEPT_FOR)
         for record in () if dry_run else gone:
             shutil.rmtree(self.run.places.queries / record.folder, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""Queries and their plan as one sealed file: written when somebody comes or goes, opened by every task, parsed once.
+"""Queries and their plan as one sealed file: written when a query starts or ends, opened by every task, parsed once.
 
     state/_queries/<batch>-<try>-<nonce>.json      {"queries": [...], "plan": {...}}
 
-A task that has the name has exactly what the driver planned, so all of them change at one boundary.
+The file's name is in the plan of a batch, so all tasks switch to a new version at the same batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = "_queries"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A query that runs, as the file says it."""
+    """A running query in the file."""
 
     id: int
     name: str
@@ -40,13 +40,13 @@ class Entry:
 
     @property
     def folder(self) -> str:
-        """Of its table: a name may be given again, an id never is."""
+        """The folder of its table: names may be reused, ids never are."""
         return f"{self.name}-{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class LastJoin:
-    """The queries that end in one join: its key says which task makes a result (ADR 44)."""
+    """The queries with the same last join: its key determines the task that produces a result (ADR 44)."""
 
     edge: Edge
     running: Mapping[str, Running]
@@ -57,7 +57,7 @@ class LastJoin:
 
 @dataclass(frozen=True)
 class Version:
-    """What runs, compiled. What follows from it is made once: a thousand queries may be idle."""
+    """The running queries, compiled. Derived values are cached: a thousand queries may be idle."""
 
     entries: Mapping[str, Entry]
     running: Mapping[str, Running]
@@ -82,7 +82,7 @@ class Version:
 
     @cached_property
     def columns(self) -> dict[str, list[str]]:
-        """What buckets must hold of every stream that is read."""
+        """The columns that buckets need, by stream."""
         found: dict[str, set[str]] = {}
         for each in self.running.values():
             for stream in each.query.streams:
@@ -91,7 +91,7 @@ class Version:
 
     @cached_property
     def windows(self) -> dict[str, int]:
-        """The longest window of every stream that is read, in slots."""
+        """The longest window in slots, by stream."""
         found: dict[str, int] = {}
         for each in self.running.values():
             for stream in each.query.streams:
@@ -100,7 +100,7 @@ class Version:
 
 
 def write_version(store: FileStore, batch: int, attempt: str, entries: Sequence[Entry], plan: Plan) -> str:
-    """Put queries and plan in place; gives the file's name."""
+    """Write queries and plan; returns the file's name."""
     name = f"state/{FOLDER}/{batch:09d}-{attempt}-{secrets.token_hex(4)}.json"
     content = {"queries": [asdict(one) for one in entries], "plan": plan_as_data(plan)}
     store.write(name, pa.py_buffer(json.dumps(content).encode()))
@@ -113,7 +113,7 @@ def open_version(store: FileStore, name: str, streams: tuple[LoggedStream, ...])
 
 
 def open_readable(store: FileStore, name: str, streams: tuple[LoggedStream, ...]) -> tuple[Version, dict[int, str]]:
-    """The same where streams have changed since: queries that can still be read, and why others cannot, by id."""
+    """The same after streams have changed: queries that still compile, and the reasons for others, by id."""
     value: Mapping[str, Any] = store.open(name, _parsed)
     entries, refused = dict[str, Entry](), dict[int, str]()
     for one in (Entry(**each) for each in value["queries"]):
@@ -147,7 +147,7 @@ def _parsed(content: pa.Buffer, _: str) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=4096)
 def compiled_query(name: str, sql: str, window: int, streams: tuple[LoggedStream, ...]) -> Query:
-    """A query's text, read once per process."""
+    """Compile a query's text, once per process."""
     return parse_query(name, sql, window, streams_for_queries(streams))
 
 

@@ -1,8 +1,8 @@
-"""The assigner, in the dispatchers: to which joiners every document goes. Creators work here too, when asked for.
+"""The assigner, in the dispatchers: routes every document to its joiners. Creators run here too, when requested.
 
     documents ─┬─ slot closed ──▶ late table
                └─ partitions in force ──▶ masks ──▶ one file of all slots ──▶ its name to every task
-                        └─ values that no partition has, and association groups ──▶ the driver
+                        └─ values without a partition, and association groups ──▶ the driver
 
 Partitions are those of the start of the batch, the same in every dispatcher and every try.
 """
@@ -39,7 +39,7 @@ from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
 def assign_all(
     plan: BatchPlan, stream: StreamPlan, reader: int, rows: pa.RecordBatch, documents: Documents
 ) -> Iterator[Message]:
-    """The documents of one dispatcher, for every correlation over their stream."""
+    """Assign the documents of one dispatcher, for every correlation over their stream."""
     times = event_times(rows.column(stream.declared.event_time))
     for index, one in enumerate(plan.documents):
         if one.declared.stream == stream.name:
@@ -84,7 +84,7 @@ class _Assigner:
         yield from self._values(documents, assignment)
 
     def _file(self) -> str:
-        nonce = secrets.token_hex(4)  # a task that is repeated must not write over what the first try told
+        nonce = secrets.token_hex(4)  # a retried task must not overwrite a file that the first try has reported
         return self._plan.documents_name(self._one.name, "documents", self._reader, nonce)
 
     def _values(self, documents: Documents, assignment: Assignment) -> Iterator[Message]:
@@ -115,7 +115,7 @@ class _Assigner:
 
 
 def joiner_task(plan: BatchPlan, correlation: int, joiner: int) -> int:
-    """The task that a joiner's work is done in."""
+    """The task that runs a joiner."""
     return (joiner + correlation) % plan.tasks
 
 

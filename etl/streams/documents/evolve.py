@@ -1,11 +1,11 @@
-"""What a batch changes of a correlation of documents, computed by the driver from what tasks reported.
+"""The changes of a batch to a correlation of documents, computed by the driver from the tasks' results.
 
-    1 windows       figures of open windows; those that the watermark, or the count, has passed are closed
-    2 expiry        documents of closed windows: a run of state is dropped by not naming it
-    3 judgement     a closed window that was worse than promised, or a joiner near its budget, asks for new partitions
-    4 partitions    groups of creators become a new version; values seen often enough enter the newest
+    1 windows       figures of open windows; windows that the watermark, or the count, has passed are closed
+    2 expiry        documents of closed windows: a run of state is dropped from the ledger
+    3 judgement     a closed window worse than expected, or a joiner near its budget, triggers repartitioning
+    4 partitions    groups of creators become a new version; values seen often enough are added to the newest
 
-A version of the partitions leaves when no stored document has it for its newest (`state`).
+A version of the partitions is dropped when it is the newest version of no stored document (`state`).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from etl.streams.storage.files import FileStore
 from etl.streams.storage.log import Segment
 
 MOST_PARTITIONS = 1024
-_NEAR_BUDGET = 0.5  # of a joiner's bytes: then documents are spread over twice as many
+_NEAR_BUDGET = 0.5  # of a joiner's bytes, from which the number of joiners doubles
 
 
 @dataclass(slots=True)
 class GatheredDocuments:
-    """What the tasks reported of one correlation of documents."""
+    """The tasks' results for one correlation of documents."""
 
     documents: int = 0
     late: int = 0
     added: list[StateRun] = field(default_factory=list)
     windows: dict[int, WindowFigures] = field(default_factory=dict)
-    bytes_of: Counter[int] = field(default_factory=Counter)  # the most that every joiner needed
-    joined: Counter[int] = field(default_factory=Counter)  # documents that came to every joiner
+    bytes_of: Counter[int] = field(default_factory=Counter)  # by joiner, the peak
+    joined: Counter[int] = field(default_factory=Counter)  # by joiner, documents received
     unseen: list[Unseen] = field(default_factory=list)
     groups: list[Groups] = field(default_factory=list)
     encounters: list[Encounters] = field(default_factory=list)
@@ -57,7 +57,7 @@ class GatheredDocuments:
         return sum(one.kept for one in self.windows.values())
 
     def add(self, what: str, value: Mapping[str, Any]) -> None:
-        """One thing that a task reported."""
+        """Add one message of a task."""
         if what == "assigned":
             self.documents += value["documents"]
             self.late += value["late"]
@@ -87,7 +87,7 @@ class GatheredDocuments:
 
 @dataclass(frozen=True, slots=True)
 class EvolvedDocuments:
-    """What a batch changes; as `etl.streams.decision.Evolved`, for documents."""
+    """The changes of a batch, like `etl.streams.decision.Evolved`, for documents."""
 
     declared: Mapping[str, Any]
     state: DocumentState
@@ -96,7 +96,7 @@ class EvolvedDocuments:
     moved: tuple[StateRun, ...] = ()
     expired: int = 0
     closed: Mapping[int, WindowFigures] = field(default_factory=dict)
-    updates: int = 0  # values that entered the partitions
+    updates: int = 0  # values added to the partitions
     repartitioned: bool = False
 
 
@@ -109,7 +109,7 @@ def evolve_documents(
     segments: Iterable[Segment],
     known: Iterable[StateRun],
 ) -> EvolvedDocuments:
-    """The correlation after the batch. `known` are the runs that the ledger has now."""
+    """The correlation after the batch. `known` are the runs in the ledger."""
     before = plan.state
     latest = [one.latest for one in segments if one.stream == plan.declared.stream]
     largest = max([*latest, *([] if before.largest is None else [before.largest])], default=None)
@@ -145,7 +145,7 @@ def _joiners(store: FileStore, versions: Iterable[StateRun]) -> int:
 def _windows(
     plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments
 ) -> tuple[dict[int, WindowFigures], dict[int, WindowFigures]]:
-    """Open windows and those that this batch has closed."""
+    """Open windows, and windows closed by this batch."""
     windows = dict(plan.state.windows)
     for slot, figures in gathered.windows.items():
         windows[slot] = windows.get(slot, WindowFigures()).plus(figures)
@@ -157,7 +157,7 @@ def _windows(
 def _judged(
     plan: DocumentPlan, state: DocumentState, closed: Mapping[int, WindowFigures], gathered: GatheredDocuments
 ) -> DocumentState:
-    """Whether the next batch's creators are to look for new partitions."""
+    """Whether the creators of the next batch must look for new partitions."""
     newest = state.versions[-1].period
     promise, wanted = state.promise, state.wanted
     for _, window in sorted(closed.items()):
@@ -176,7 +176,7 @@ def _judged(
 def _repartitioned(
     store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments
 ) -> tuple[DocumentState, bool]:
-    """New partitions of the creators' groups, in force from the next batch on."""
+    """New partitions from the creators' groups, in force from the next batch on."""
     if plan.creators is None or not gathered.groups or plan.state.wanted is None:
         return state, False
     count = plan.state.wanted
@@ -198,7 +198,7 @@ def _repartitioned(
 def _updated(
     store: FileStore, batch: int, plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments
 ) -> tuple[DocumentState, int]:
-    """The newest partitions with values that were seen often enough; sightings of the others."""
+    """The newest partitions with values that were seen often enough, and the sightings of other values."""
     if not gathered.unseen:
         return state, 0
     run = state.versions[-1]

@@ -1,4 +1,4 @@
-"""How a correlation of documents stands and how it is answered: plain values for commands, pages and DAG logs."""
+"""Status and plan of a correlation of documents: plain values for commands, pages and DAG logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def document_standing(declared: DocumentCorrelation, known: KnownDocuments | None) -> dict[str, Any]:
-    """What it holds, and how far event time has come."""
+    """Its stored state and event-time progress."""
     if known is None:
         return {"since": None}
     return {
@@ -26,7 +26,7 @@ def document_standing(declared: DocumentCorrelation, known: KnownDocuments | Non
 def explain_documents(
     declared: DocumentCorrelation, known: KnownDocuments | None, measured: dict[str, Any]
 ) -> dict[str, Any]:
-    """The plan: window, partitions with their load, what documents are routed by, the order of attributes."""
+    """The plan: window, partitions with their load, routing, the order of attributes."""
     window = declared.window
     plan: dict[str, Any] = {
         "name": declared.name,

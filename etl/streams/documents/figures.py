@@ -1,4 +1,4 @@
-"""Figures of a correlation of documents, as plain values: part of the decision, and what reports and commands show."""
+"""Figures of a correlation of documents, as plain values: part of the decision, shown in reports and by commands."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from etl.streams.documents.evolve import EvolvedDocuments, GatheredDocuments
 from etl.streams.documents.state import DocumentPlan, DocumentState, WindowFigures, watermark
 from etl.streams.inspection.moments import moment
 
-_SHOWN = 100  # windows that are shown of one batch
+_SHOWN = 100  # most windows shown per batch
 
 
 def of_documents(plan: DocumentPlan, gathered: GatheredDocuments, evolved: EvolvedDocuments) -> dict[str, Any]:
-    """What one correlation did in a batch, and how it stands after it; keys as other correlations have them."""
+    """Figures of one correlation in a batch, and its state after it; with the same keys as other correlations."""
     source, state = plan.declared.stream, evolved.state
     loads = sum(sum(one.loads) for one in gathered.windows.values())
     windows = {**{slot: state.windows[slot] for slot in gathered.windows if slot in state.windows}, **evolved.closed}
@@ -50,7 +50,7 @@ def of_documents(plan: DocumentPlan, gathered: GatheredDocuments, evolved: Evolv
 
 
 def _joiner(number: int, gathered: GatheredDocuments) -> dict[str, Any]:
-    """A joiner as a unit: what it got in this batch, and what its trees needed."""
+    """A joiner in the form of a unit: its documents in this batch, and the memory of its trees."""
     held = {
         "tuples": gathered.joined[number],
         "bytes": gathered.bytes_of[number],
@@ -61,7 +61,7 @@ def _joiner(number: int, gathered: GatheredDocuments) -> dict[str, Any]:
 
 
 def window_json(declared: DocumentCorrelation, slot: int, one: WindowFigures, *, closed: bool) -> dict[str, Any]:
-    """One window for people."""
+    """One window as JSON."""
     quality, start = one.quality, slot * declared.window.slide
     return {
         "start": moment(start) if declared.window.by == "time" else str(start),
@@ -91,7 +91,7 @@ def watermarks(declared: DocumentCorrelation, state: DocumentState) -> dict[str,
 
 
 def routing_name(state: DocumentState) -> str:
-    """What documents are routed by."""
+    """The name of the current routing."""
     routing = state.routing
     without = f"; documents without it by {' + '.join(routing.meeting)}" if routing.meeting else ""
     return " + ".join(routing.key) + without if routing.key else "all values"

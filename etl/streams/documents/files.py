@@ -1,10 +1,10 @@
-"""Files of a correlation of documents: written once, sealed, mapped by whoever needs them.
+"""Files of a correlation of documents: written once, sealed, memory-mapped.
 
     documents     one record batch per slot (id, time, masks, pairs), then the keys that `pairs` count
     partitions    hashes with their masks, then loads; routing and count are in the schema's metadata
     sightings     hashes with counts
 
-A run `FILE#2` is the third slot of a file. Codes of pairs mean something within their file only.
+A run `FILE#2` is the third slot of a file. Codes of pairs are local to their file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from etl.streams.storage.log import from_ipc, to_ipc
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Documents with their event times and the partitions that they go to."""
+    """Documents with their event times and target partitions."""
 
     documents: Documents
     times: I64
@@ -38,7 +38,7 @@ class Assigned:
 
 
 def write_documents(store: FileStore, name: str, slots: dict[int, Assigned], version: int) -> tuple[StateRun, ...]:
-    """One file of all slots that a dispatcher got documents for."""
+    """Write one file with all slots of a dispatcher's documents."""
     parts, runs = [], []
     used = np.unique(np.concatenate([one.documents.pairs for one in slots.values()]))
     for number, (slot, one) in enumerate(sorted(slots.items())):
@@ -73,7 +73,7 @@ def _words(column: pa.FixedSizeListArray) -> U64:
 
 
 class DocumentReader:
-    """Documents of files in the codes of one dictionary; a file's keys are looked up once."""
+    """Reads documents of files into the codes of one dictionary; a file's keys are looked up once."""
 
     def __init__(self, store: FileStore) -> None:
         self._store, self._dictionary = store, Dictionary()
@@ -93,7 +93,7 @@ class DocumentReader:
         return Assigned(documents, batch.column("time").to_numpy(), _words(batch.column("masks")))
 
     def _coded(self, file: str, keys: pa.StringArray, local: I32) -> I32:
-        """Codes of a file as codes of the dictionary; only keys that some document here has are looked up."""
+        """Translate a file's codes to the dictionary's; only keys that occur here are looked up."""
         known = self._codes.setdefault(file, np.full(len(keys), -1, np.int32))
         used = np.unique(local)
         fresh = used[known[used] < 0]
@@ -102,7 +102,7 @@ class DocumentReader:
         return coded
 
     def together(self, parts: list[Assigned]) -> Assigned:
-        """Documents of several runs, by id; masks of fewer partitions are widened."""
+        """Concatenate the documents of several runs, by id; masks of fewer partitions are widened."""
         lengths = np.concatenate([np.zeros(0, np.int64), *(one.documents.lengths for one in parts)])
         ids = np.concatenate([np.zeros(0, np.int64), *(one.documents.ids for one in parts)])
         pairs = np.concatenate([np.zeros(0, np.int32), *(one.documents.pairs for one in parts)])
@@ -137,7 +137,7 @@ def open_partitions(store: FileStore, run: StateRun) -> Partitions:
 
 def _partitions(content: pa.Buffer, name: str) -> Partitions:
     parts = from_ipc(content, name)
-    if len(parts) not in (2, 3):  # those of older releases have no places
+    if len(parts) not in (2, 3):  # files of older releases have no places
         raise FileDamaged(name, "is not a file of partitions")
     table, loads = parts[:2]
     said = json.loads(table.schema.metadata[b"partitions"])
@@ -159,7 +159,7 @@ def write_sightings(store: FileStore, name: str, sightings: Sightings) -> StateR
 
 
 def open_sightings(store: FileStore, run: StateRun | None, delta: int) -> Sightings:
-    """A copy that may be changed."""
+    """Read a mutable copy."""
     if run is None:
         return Sightings(delta)
     (table,) = store.open(run.file, from_ipc)

@@ -1,9 +1,9 @@
-"""What the driver fixes before a batch: the partitions that hold in it, and whether creators look for new ones.
+"""Planned by the driver before a batch: the partitions in force, and whether creators look for new ones.
 
-nothing has come before        partitions of a sample of what has landed
+no documents yet               partitions from a sample of landed documents
 more partitions are declared   the same, beside those in force
-a window went badly            creators: every dispatcher tells its association groups; the routing is chosen here,
-                               by a sample, and the new partitions hold from the next batch on
+a window went badly            creators: every dispatcher reports its association groups; the routing is chosen here,
+                               by a sample, and the new partitions are in force from the next batch on
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from etl.streams.documents.state import DocumentPlan, DocumentState, Promise
 from etl.streams.storage.files import FileStore
 
 _SAMPLE_BYTES = 2 << 20
-_SHOWN = 20  # attributes that are told
-_FEWEST = 100  # documents by which an attribute is called constant
+_SHOWN = 20  # most attributes reported
+_FEWEST = 100  # documents needed to call an attribute constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Planner:
         stream: LoggedStream,
         slices: Sequence[Slice],
     ) -> DocumentPlan:
-        """What the tasks need to know of one correlation."""
-        if known is None or not known.documents:  # it has not run, or nothing has come yet
+        """The plan of one correlation for tasks."""
+        if known is None or not known.documents:  # it has not run, or there are no documents yet
             since = self.batch if known is None else known.since
             return DocumentPlan(declared, self._begun(declared, DocumentState(since), stream, slices))
         if declared.partitions > known.joiners:
@@ -64,7 +64,7 @@ class Planner:
     def _begun(
         self, declared: DocumentCorrelation, state: DocumentState, stream: LoggedStream, slices: Sequence[Slice]
     ) -> DocumentState:
-        """A state with partitions for a sample; those before stay in force for what is stored."""
+        """A state with partitions for a sample; earlier ones stay in force for stored documents."""
         sample, count = sample_of(stream, slices, self.lines), declared.partitions
         if not state.documents and declared.constants == "leave_out":
             state = replace(state, left_out=_constants(sample))
@@ -82,13 +82,13 @@ class Planner:
 
 
 def empty(count: int) -> Partitions:
-    """Partitions that know no value: every document goes everywhere."""
+    """Partitions without values: every document is broadcast."""
     no_hashes, no_masks = np.zeros(0, np.uint64), np.zeros((0, words(count)), np.uint64)
     return Partitions(Routing(), count, no_hashes, no_masks, np.zeros(count, np.int64))
 
 
 def _described(state: DocumentState, sample: Documents) -> DocumentState:
-    """The state with what a sample is like, for people."""
+    """The state with a description of the sample, for people."""
     if not len(sample):
         return state
     shown = [(one.path, round(one.presence, 4), one.values) for one in profile.attributes(sample)[:_SHOWN]]
@@ -96,13 +96,13 @@ def _described(state: DocumentState, sample: Documents) -> DocumentState:
 
 
 def _constants(sample: Documents) -> tuple[str, ...]:
-    """Attributes that all documents of a sample have with one value; of a small sample nobody can tell."""
+    """Attributes that have the same value in all documents of a sample; none for a small sample."""
     found = profile.constants(sample) if len(sample) >= _FEWEST else []
     return tuple(sorted(pair.path for pair in found))
 
 
 def sample_of(stream: LoggedStream, slices: Sequence[Slice], lines: LineChoice = ALL_LINES) -> Documents:
-    """Documents from the beginning of what has landed."""
+    """A sample: documents from the beginning of the landed input."""
     assert stream.flattening is not None, "only streams of documents are sampled for documents"
     read = DocumentReader.of(stream.stream, stream.flattening, lines)
     found = [read.encoder.encode([], np.zeros(0, np.int64)).documents]

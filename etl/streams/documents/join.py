@@ -1,10 +1,10 @@
-"""The task of joiners: every joiner's new documents meet each other, and those of the same window from batches before.
+"""The task of joiners: joins new documents with each other, and with those of the same window from earlier batches.
 
     names of files ── open ── documents of this joiner ─┬─ new with stored ─┐
                                                         └─ new with new ────┴─ pairs ──▶ results
 
-A pair is made at the smallest joiner that both documents went to. A joiner has its part of the window's bound on
-results; what is beyond it is counted, and told (ADR 67).
+A pair is produced by the joiner with the smallest number that both documents went to. A joiner has its share of the
+window's limit of results; further results are counted and reported (ADR 67).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def join_documents(plan: BatchPlan, task: int, messages: list[Message]) -> Itera
 
 @dataclass(slots=True)
 class _Joined:
-    """What one joiner made of one slot."""
+    """The result of one joiner for one slot."""
 
     documents: int
     bytes: int
@@ -54,7 +54,7 @@ class _Joined:
 
 @dataclass(slots=True)
 class _Task:
-    """The joiners of one correlation in one task. Files are opened once; joiners work one after the other."""
+    """The joiners of one correlation in one task. Files are opened once; joiners run one after the other."""
 
     plan: BatchPlan
     one: DocumentPlan
@@ -83,7 +83,7 @@ class _Task:
         yield from results.written()
 
     def _held(self, parts: dict[int, list[Assigned]], joiner: int) -> dict[int, Assigned]:
-        """What a joiner got of every slot."""
+        """A joiner's documents by slot."""
         found = {}
         for slot, many in parts.items():
             mine = [one.take(np.flatnonzero(_went_to(one, joiner))) for one in many]
@@ -99,14 +99,14 @@ class _Task:
 
 
 def _went_to(one: Assigned, joiner: int) -> npt.NDArray[np.bool_]:
-    if joiner // 64 >= one.masks.shape[1]:  # these were assigned when there were fewer joiners
+    if joiner // 64 >= one.masks.shape[1]:  # assigned when there were fewer joiners
         return np.zeros(len(one.times), np.bool_)
     return holds(one.masks, joiner)
 
 
 @dataclass(slots=True)
 class _Joiner:
-    """One joiner in one batch: trees of what it holds, met by what is new, slot by slot."""
+    """One joiner in one batch: probes trees of its stored documents with new ones, slot by slot."""
 
     one: DocumentPlan
     number: int
@@ -116,7 +116,7 @@ class _Joiner:
     needed_bytes: int = 0
 
     def join(self) -> Iterator[tuple[int, _Joined]]:
-        """The pairs of every slot that something new came for."""
+        """The pairs of every slot with new documents."""
         for slot, held in self.old.items():
             if any(abs(slot - other) < self.one.window.slots for other in self.new):
                 self._hold(held)
@@ -149,7 +149,7 @@ class _Joiner:
         return below(wide, self.number)
 
     def _allowed(self, slot: int) -> int:
-        """This joiner's part of the window's results, less what it made before."""
+        """This joiner's share of the window's limit, less its earlier results."""
         most, joiners = self.one.declared.max_pairs, self.one.joiners
         share = most // joiners + (self.number < most % joiners)
         window = self.one.state.windows.get(slot)
@@ -157,7 +157,7 @@ class _Joiner:
         return max(0, share - (before[self.number] if self.number < len(before) else 0))
 
     def documents(self, reader: DocumentReader) -> Assigned:
-        """Everything this joiner holds, by id."""
+        """All documents of this joiner, by id."""
         return reader.together([*self.old.values(), *self.new.values()])
 
 

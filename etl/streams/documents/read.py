@@ -1,4 +1,4 @@
-"""Lines of a stream of documents ──► event time and document, or the reason why a line is none.
+"""Parse lines of a stream of documents ──► event time and document, or the reason for refusing the line.
 
     reason               the line
     line_too_long        is longer than any line may be
@@ -52,7 +52,7 @@ class DocumentEvents:
 
 
 def options_of(flattening: Flattening) -> FlattenOptions:
-    """As the kernel takes them; the event time never joins."""
+    """The kernel's options; the event time never joins."""
     return FlattenOptions(
         arrays=flattening.arrays,
         nulls=flattening.nulls,
@@ -132,7 +132,7 @@ def _mask(rows: list[int], count: int) -> Mask:
 
 
 class EventTimes:
-    """The event time of documents, at a path: a number in a unit, or a text as ISO 8601 has it."""
+    """The event time of documents, at a path: a number in a unit, or ISO 8601 text."""
 
     def __init__(self, flattening: Flattening) -> None:
         self._names = _names(flattening.event_time)
@@ -171,7 +171,7 @@ def _moment(text: str) -> int | None:
 
 
 def _names(path: str) -> tuple[str, ...]:
-    """The names on a path; `\\` before a character takes its meaning away."""
+    """The names on a path; `\\` escapes a character."""
     found, position = [], 0
     while position <= len(path):
         step = _STEP.match(path, position)

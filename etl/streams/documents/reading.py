@@ -1,4 +1,4 @@
-"""Read a stream of documents: as any stream is read, and its documents stay here, flattened."""
+"""Read a stream of documents like any stream, and keep the flattened documents in memory."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class DocumentReading(Reading):
 
 
 def reading(plan: BatchPlan, stream: StreamPlan, reader: int) -> Reading:
-    """How a stream is read."""
+    """The reader for a stream."""
     flattening = stream.declared.flattening
     return Reading(plan, stream, reader) if flattening is None else DocumentReading(plan, stream, reader, flattening)

@@ -1,4 +1,4 @@
-"""Results of a correlation of documents: pairs with their times and what is kept of them, as files of a Delta table."""
+"""Results of a correlation of documents: pairs with their times and kept fields, as files of a Delta table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from etl.streams.storage.log import SegmentRows
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import RESULTS, BatchPlan
 
-_BLOCK = 1 << 18  # pairs that are made into rows at a time
+_BLOCK = 1 << 18  # pairs per block of rows
 
 
 def results_schema(declared: DocumentCorrelation) -> pa.Schema:
@@ -71,7 +71,7 @@ class DocumentResults:
         if not self._tables:
             return
         plan = self._plan
-        # A task that is repeated must not write over what the first try told.
+        # A retried task must not overwrite a file that the first try has reported.
         name = plan.part_name(f"u{secrets.token_hex(4)}-", self._task)
         file = write_part(plan.places.correlations / self._one.name, RESULTS, name, pa.concat_tables(self._tables))
         yield wire.result("document_file", {"correlation": self._one.name, "file": asdict(file)})

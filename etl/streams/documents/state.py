@@ -1,12 +1,12 @@
-"""A correlation of documents as of the last decision, and what the tasks of a batch need to know of it.
+"""The state of a correlation of documents as of the last decision, and its plan for the tasks of a batch.
 
     runs of step DOCUMENTS     a slot's documents of one dispatcher; `period` is the slot, `unit` the newest version of
-                               partitions that assigned them
+                               the partitions that assigned them
     runs of step PARTITIONS    a version of the partitions; `period` is its number
     runs of step SIGHTINGS     how often values without a partition were seen
 
-Two documents meet if some version assigned both. A version therefore stays in force as long as a stored document has
-it for its newest; while several are in force, documents go by all of them.
+Two documents meet if some version assigned both. So a version stays in force as long as it is the newest one of a
+stored document; while several are in force, documents are assigned by all of them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ DOCUMENTS, PARTITIONS, SIGHTINGS = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class WindowFigures:
-    """One slot so far: a window, or the part that a sliding window moves by."""
+    """Figures of one slot: a window, or the slide of a sliding window."""
 
     documents: int = 0
     broadcast: int = 0  # documents that went to every joiner
     found: int = 0  # joinable pairs
     kept: int = 0
-    loads: tuple[int, ...] = ()  # documents sent to every joiner
-    kept_by: tuple[int, ...] = ()  # results of every joiner
+    loads: tuple[int, ...] = ()  # documents by joiner
+    kept_by: tuple[int, ...] = ()  # results by joiner
     versions: tuple[int, ...] = ()  # of partitions that assigned its documents
 
     @property
@@ -62,7 +62,7 @@ def _added(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What the newest partitions are judged by: documents and loads of their sample, or of their first window."""
+    """The baseline for judging the newest partitions: documents and loads of their sample, or of their first window."""
 
     documents: int
     loads: tuple[int, ...]
@@ -76,18 +76,18 @@ class Promise:
 class DocumentState:
     """Everything that the next batch depends on."""
 
-    since: int  # the first batch it saw
+    since: int  # its first batch
     largest: int | None = None  # latest event time seen
-    documents: int = 0  # accepted so far: the number of the next one
+    documents: int = 0  # accepted so far; also the next document's number
     joiners: int = 0  # of the newest partitions
-    wanted: int | None = None  # creators are to find groups for so many partitions in the next batch
+    wanted: int | None = None  # number of partitions for which creators find groups in the next batch
     promise: Promise | None = None
     routing: Routing = field(default_factory=Routing)
     repartitions: int = 0
     windows: Mapping[int, WindowFigures] = field(default_factory=dict)  # open ones, by slot
     attributes: tuple[tuple[str, float, int], ...] = ()  # of the last sample: path, presence, values
-    constants: tuple[str, ...] = ()  # attributes that all documents of the last sample have with one value
-    left_out: tuple[str, ...] = ()  # attributes that were constant at first, and never join
+    constants: tuple[str, ...] = ()  # attributes with one value in all documents of the last sample
+    left_out: tuple[str, ...] = ()  # attributes that were constant at first; they never join
     runs: tuple[StateRun, ...] = ()
 
     @property
@@ -105,7 +105,7 @@ class DocumentState:
         return next((run for run in self.runs if run.step == SIGHTINGS), None)
 
     def as_json(self) -> dict[str, Any]:
-        """Without the runs: they are rows of their own."""
+        """Without the runs, which have rows of their own."""
         value = asdict(replace(self, runs=(), since=0))
         del value["runs"], value["since"]
         return {**value, "kind": KIND, "windows": {str(slot): asdict(one) for slot, one in self.windows.items()}}
@@ -127,7 +127,7 @@ class DocumentState:
 
 
 def routing_of(value: Mapping[str, Any]) -> Routing:
-    """What was routed by, from JSON; older releases knew no meeting attributes."""
+    """A routing from JSON; older releases had no meeting attributes."""
     return Routing(tuple(value["key"]), value["alone"], tuple(value.get("meeting", ())))
 
 
@@ -139,7 +139,7 @@ def window_of(value: Mapping[str, Any]) -> WindowFigures:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPlan:
-    """One correlation of documents in one batch; `state` has the partitions that hold in it."""
+    """One correlation of documents in one batch; `state` has the partitions in force."""
 
     declared: DocumentCorrelation
     state: DocumentState
@@ -163,23 +163,23 @@ class DocumentPlan:
 
     @property
     def first_slot(self) -> int | None:
-        """Slots before it are closed: what belongs there is late. None before anything has come."""
+        """The first open slot: documents of earlier ones are late. None before the first document."""
         return first_slot(self.declared, self.state)
 
 
 def watermark(declared: DocumentCorrelation, state: DocumentState) -> int | None:
-    """The largest event time less the lateness; None before anything has come."""
+    """The largest event time less the lateness; None before the first document."""
     return None if state.largest is None else state.largest - microseconds_of(declared)
 
 
 def microseconds_of(declared: DocumentCorrelation) -> int:
-    """The lateness."""
+    """The lateness in microseconds."""
     late = declared.lateness
     return late.days * 86_400_000_000 + late.seconds * 1_000_000 + late.microseconds
 
 
 def first_slot(declared: DocumentCorrelation, state: DocumentState) -> int | None:
-    """The first slot that shares a window with something that may still come on time."""
+    """The first slot that shares a window with documents that are not late."""
     reached = state.documents if declared.window.by == "count" else watermark(declared, state)
     if reached is None:
         return None

@@ -1,7 +1,7 @@
-"""What dispatchers tell the driver of values: those without a partition, and what creators find.
+"""Messages of dispatchers to the driver about values: those without a partition, and the creators' groups.
 
-All are bounded: a driver that hears of too many values hears of the most frequent ones. What it does not hear of
-stays without a partition and goes to every joiner, which costs messages and never a pair.
+Their size is bounded: only the most frequent values are reported. Documents with unreported values are broadcast to all
+joiners, which costs messages but never loses a pair.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_GROUPED = 500_000  # values in groups of one creator
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Values without a partition: how often, and with which other values in the first document that had them."""
+    """Values without a partition: their counts, and the other values of the first document that had them."""
 
     hashes: U64
     counts: I64
@@ -31,7 +31,7 @@ class Unseen:
 
 
 def unseen_message(correlation: int, routed: Routed, unseen: U64) -> Message:
-    """The most frequent of the values that no partition has."""
+    """The most frequent values without a partition."""
     hashes, counts = np.unique(unseen, return_counts=True)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:_MOST_UNSEEN])
     hashes, counts = hashes[chosen], counts[chosen]
@@ -71,7 +71,7 @@ def groups_of(table: pa.Table) -> Groups:
 
 
 def encounters_message(correlation: int, found: Encounters) -> Message:
-    """What a creator tells of the meeting attributes: the most frequent encounters."""
+    """A creator's report on meeting attributes: the most frequent encounters."""
     kept = np.sort(np.argsort(-found.counts, kind="stable")[:_MOST_GROUPED])
     columns = {"pair": found.pairs[kept], "key": found.keys[kept], "count": found.counts[kept]}
     batch = pa.record_batch({name: pa.array(values) for name, values in columns.items()})
@@ -83,7 +83,7 @@ def encounters_of(table: pa.Table) -> Encounters:
 
 
 def parse(message: Message) -> tuple[str, int, pa.Table]:
-    """What a message is about, of which correlation, and its rows."""
+    """The kind, correlation and rows of a message."""
     what, _, correlation = message.name.partition(" ")
     return what, int(correlation), rows_of(message)
 

@@ -1,1 +1,1 @@
-"""How correlations stand, as plain values for commands, pages and reports."""
+"""Status of correlations, as plain values for commands, pages and reports."""

@@ -1,4 +1,4 @@
-"""How correlations stand and how one is answered: plain values for commands, pages and DAG logs."""
+"""Status of correlations and the plan of one: plain values for commands, pages and DAG logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class UnknownCorrelation(TerminalError):
 
 
 def status(catalog: Catalog, ledger: StreamLedger) -> dict[str, Any]:
-    """What is declared, what has run, how it stands."""
+    """The status of all declared correlations, whether or not they have run."""
     known, last = ledger.known(), ledger.last()
     segments = ledger.segments()
     streams = {}
@@ -76,7 +76,7 @@ def _standing(declared: Correlation, known: Known | None) -> dict[str, Any]:
 
 
 def explain(catalog: Catalog, name: str, ledger: StreamLedger, places: Places) -> dict[str, Any]:
-    """The plan of one correlation, its expected and its measured cost."""
+    """The plan of one correlation, with expected and measured cost."""
     over_sites = next((one for one in catalog.over_sites if one.name == name), None)
     if over_sites is not None:
         return explain_sites(over_sites, catalog, SiteLedger(ledger.connection), places)

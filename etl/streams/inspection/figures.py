@@ -1,4 +1,4 @@
-"""Figures of a batch, as plain values: they are part of the decision, and what reports and `status` show."""
+"""Figures of a batch, as plain values: part of the decision, shown in reports and by `status`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUMS = ("unmatchable", "messages", "stored", "probes", "unchecked", "skipped", 
 
 
 def of_streams(plan: BatchPlan, gathered: Gathered) -> dict[str, dict[str, Any]]:
-    """What was read of every stream."""
+    """Lines read, by stream."""
     found = {}
     for stream in plan.streams:
         counts = gathered.streams.get(stream.name, Counter())
@@ -39,7 +39,7 @@ def of_streams(plan: BatchPlan, gathered: Gathered) -> dict[str, dict[str, Any]]
 def of_correlation(
     plan: CorrelationPlan, query: Query, gathered: GatheredCorrelation, evolved: Evolved
 ) -> dict[str, Any]:
-    """What one correlation did in a batch, and how it stands after it."""
+    """Figures of one correlation in a batch, and its state after it."""
     arrived = {alias: gathered.arrived.get(alias, Counter()) for alias in query.sources}
     return {
         **{what: {alias: counts[what] for alias, counts in arrived.items()} for what in ("tuples", "selected", "late")},
@@ -65,7 +65,7 @@ def state_sums(runs: Iterable[StateRun]) -> dict[str, int]:
 
 
 def units(state: CorrelationState, work: Mapping[tuple[int, int], int]) -> list[dict[str, Any]]:
-    """Every unit with what it holds and what it did."""
+    """Every unit with its state and its work."""
     found, runs = [], state.by_unit()
     for step, router in enumerate(state.routers):
         for side, subgroup, unit, draining in _units(router):
@@ -83,6 +83,6 @@ def _units(router: BicliqueRouter) -> Iterable[tuple[str, int, int, bool]]:
 
 
 def watermarks(plan: CorrelationPlan, state: CorrelationState, query: Query) -> dict[str, str | None]:
-    """The watermark of every source, as text; None before its stream has shown anything."""
+    """The watermark of every source, as text; None before its stream's first tuple."""
     values = {alias: state.watermark(alias, plan.lateness_us).value for alias in query.sources}
     return {alias: None if value == FIRST else moment(int(value)) for alias, value in values.items()}

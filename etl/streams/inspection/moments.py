@@ -1,4 +1,4 @@
-"""Moments of event time as people read them."""
+"""Event times as text."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""After a restore: notes of decisions beside the data, and settling ledger and warehouse with each other."""
+"""After a restore: notes of decisions beside the data, and reconciling ledger and warehouse."""

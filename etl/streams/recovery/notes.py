@@ -1,11 +1,11 @@
-"""Copies of decisions beside the data they speak of: what a ledger that was restored from a backup has forgotten.
+"""Copies of decisions beside the data, from which a ledger that was restored from a backup is completed.
 
     _decisions/<batch>.json     input and decision of one batch
     _decisions/state.json       correlations with their runs, and queries, after the newest batch that was published
 
-Both are written when a batch is published, before anything of it can be seen and before its input leaves the landing
-folder. So a batch without a note may be read again as if it had never been, and one with a note is never read again.
-State is kept as of the newest batch only: earlier ones are put back on the way there (ADR 93).
+Both are written when a batch is published, before any of it is visible and before its input leaves the landing folder.
+So the input of a batch without a note may be read again, and that of a batch with a note is never read again. State is
+kept as of the newest batch only, as all earlier batches are restored as well (ADR 93).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Notes:
     folder: Path
 
     def write(self, record: BatchRecord, ledger: StreamLedger) -> None:
-        """Note a batch that is decided and not yet published: the ledger's state is the state after it."""
+        """Write the note of a decided, unpublished batch: the ledger's state is the state after it."""
         newest = self.newest()
         if newest is not None and newest.batch >= record.batch:
-            return  # it was noted before: by an earlier try, or before the ledger was restored
+            return  # written before, by an earlier try or before the ledger was restored
         assert record.decided_at is not None, "a batch that is published was decided"
         note = {
             "batch": record.batch,

@@ -1,9 +1,9 @@
-"""Settle ledger and warehouse with each other before a batch: either may have been restored from another time.
+"""Reconcile ledger and warehouse before a batch, after one of them was restored from a backup.
 
     ledger ahead       Delta is older: the files of its decisions are added again
-    warehouse ahead    the ledger is older: batches it forgot are put back from the notes, with state and segments
+    warehouse ahead    the ledger is older: missing batches are restored from the notes, with state and segments
 
-Both directions are settled for every batch in between, or refused with a sentence; none is skipped (ADR 93).
+Either direction handles every batch in between or raises; none is skipped (ADR 93).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TablesAhead(TerminalError):
 
 
 class NoteMissing(TerminalError):
-    """A batch was published that the ledger has forgotten, and its note is gone."""
+    """A published batch is missing in the ledger, and so is its note."""
 
     def __init__(self, batch: int, newest: int) -> None:
         super().__init__(batch, newest)
@@ -58,7 +58,7 @@ class NoteMissing(TerminalError):
 
 
 class TablesBehind(TerminalError):
-    """A table lacks batches whose decisions are forgotten."""
+    """A table lacks batches whose decisions are no longer in the ledger."""
 
     def __init__(self, table: str, held: int, published: int) -> None:
         super().__init__(table, held, published)
@@ -72,7 +72,7 @@ class TablesBehind(TerminalError):
 
 
 def settle(run: MicroBatch) -> None:
-    """Costs a look at one note and at the newest log entry of every table when they agree."""
+    """Reconcile. When they agree, this only reads one note and the newest log entry of every table."""
     notes = Notes(run.places.notes)
     newest = notes.newest()
     if newest is not None and newest.batch > _known(run):
@@ -123,18 +123,18 @@ def _add_again(run: MicroBatch, root: str, table: str, held: int, published: int
 
 
 def _finish(run: MicroBatch, newest: int) -> None:
-    """The ledger was restored from the middle of a batch, and what became of that batch is known."""
+    """The ledger was restored to the middle of a batch whose outcome is known."""
     begun = run.ledger.oldest_unloaded()
     if begun is None or begun.batch > newest:
         return
     if begun.state == "reading":
-        run.ledger.book.abandon(begun.batch)  # its note says what was decided
+        run.ledger.book.abandon(begun.batch)  # its note has the decision
     else:
         run.publish(begun.batch)
 
 
 def _put_back(run: MicroBatch, notes: Notes, newest: Snapshot) -> None:
-    """The ledger was restored from before: take up every batch that was published, from its note."""
+    """The ledger is older: restore every published batch from its note."""
     run.ledger.skip_segment_numbers(newest_number(run.places.store))
     process_state().prepared.clear()  # tables of aggregates may be younger than the backup
     for batch in range(_known(run) + 1, newest.batch + 1):
@@ -150,7 +150,7 @@ def _put_back(run: MicroBatch, notes: Notes, newest: Snapshot) -> None:
 
 
 def _prepare_views(run: MicroBatch, names: dict[str, str]) -> None:
-    """The tables that a batch loads aggregates into."""
+    """Create the tables into which a batch loads aggregates."""
     for one in run.catalog.correlations:
         grouping = compiled(one, run.catalog.streams).grouping
         if one.name in names and grouping is not None:

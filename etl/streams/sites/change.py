@@ -1,7 +1,7 @@
-"""Which later declaration of a correlation over sites its files can follow.
+"""Which changes of a declaration the existing files of a correlation over sites allow.
 
-applied by itself   formatting of the SQL, a smaller lateness, how it is planned
-refused             everything else: what lies at the sites would answer another question
+applied             formatting of the SQL, a smaller lateness, planning options
+refused             everything else: the files at the sites belong to the old query
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def declaration(declared: SiteCorrelation, catalog: Catalog) -> dict[str, Any]:
 
 
 def refuse_change(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raises `CorrelationChanged` unless what lies at the sites can follow."""
+    """Raises `CorrelationChanged` if the files at the sites do not allow the change."""
     for what in _FIXED:
         if before[what] != now[what]:
             raise CorrelationChanged(name, what, repr(before[what])[:60], repr(now[what])[:60])

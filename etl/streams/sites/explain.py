@@ -1,4 +1,4 @@
-"""How a correlation over sites stands and how it is answered: plain values for commands, pages and DAG logs."""
+"""Status and plan of a correlation over sites: plain values for commands, pages and DAG logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEASURED_OVER = 20  # batches
 
 
 def site_standing(declared: SiteCorrelation, ledger: SiteLedger) -> dict[str, Any]:
-    """Since when it runs, what lies at the sites, and how far event time has come."""
+    """Its first batch, its files at the sites, and event-time progress."""
     known = ledger.known().get(declared.name)
     if known is None:
         return {"since": None}
@@ -96,7 +96,7 @@ def _edge(
 
 
 def _measured(one: Running, known: KnownOverSites) -> dict[Shipment, float] | None:
-    """Bytes per second of event time by shipment, over the newest batches of the present plan; None: none is done."""
+    """Bytes per second of event time by shipment, over the newest batches of the current plan; None: none finished."""
     plan = one.executor.latest.number
     batches = one.ledger.batches(known.name, _MEASURED_OVER)
     mine = {row["number"]: row["figures"] for row in batches if row["figures"] and row["figures"]["plan"] == plan}
@@ -112,7 +112,7 @@ def _measured(one: Running, known: KnownOverSites) -> dict[Shipment, float] | No
 
 
 def of_batch(ledger: SiteLedger, batch: int) -> dict[str, dict[str, Any]]:
-    """By correlation, what a batch shipped and what other plans would have; of finished batches only."""
+    """Bytes that a finished batch shipped, and that other plans would have shipped, by correlation."""
     found, known = {}, ledger.known()
     for name, row in ledger.finished_of(batch).items():
         aliases = known[name].declared["aliases"]

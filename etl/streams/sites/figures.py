@@ -1,4 +1,4 @@
-"""Figures of work at sites, as plain values: what crossed, what waits, and what other plans would have shipped."""
+"""Figures of work at sites, as plain values: shipped bytes, waiting batches, and estimates for other plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from etl.streams.sites.running import Running
 
 
 def of_work(at: str | None, reports: Mapping[str, RunReport]) -> dict[str, Any]:
-    """What a call of `work` did: the figure of a task."""
+    """Figures of one call of `work`."""
     sent = [one for report in reports.values() for one in report.sent]
     waiting = [one for report in reports.values() for one in report.waiting]
     return {
@@ -28,7 +28,7 @@ def of_work(at: str | None, reports: Mapping[str, RunReport]) -> dict[str, Any]:
 
 
 def added(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Two calls after one another as one."""
+    """The sum of two consecutive calls."""
     edges, finished = dict(before["edges"]), dict(before["finished"])
     for edge, amount in more["edges"].items():
         edges[edge] = edges.get(edge, 0) + amount
@@ -51,7 +51,7 @@ def _edges(sent: list[Shipped]) -> dict[str, int]:
 
 
 def costs(one: Running, number: int) -> dict[str, Any]:
-    """What the plan of a batch was expected to ship, and what others would have, by the rates measured now."""
+    """Bytes that a batch's plan was expected to ship, and that others would have, by current rates."""
     model, seconds = one.model(), one.seconds(number)
     epoch = one.executor.epochs[one.executor.calendar.entry(number).epoch]
     plans = {"expected": epoch.plan, **alternatives(model, one.declared.target)}
@@ -60,7 +60,7 @@ def costs(one: Running, number: int) -> dict[str, Any]:
 
 
 def forecast(one: Running, plan: Node, model: RateModel) -> float:
-    """Bytes per second of a plan: tuples, and the heads of their files."""
+    """Bytes per second of a plan: tuples and file headers."""
     target = one.declared.target
     heads = heads_per_s(one.query.join, plan, model, one.batch_s(), target)
     return sum(expected_bytes(plan, model, target).values()) + sum(heads.values())

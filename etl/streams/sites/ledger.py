@@ -1,7 +1,7 @@
-"""Correlations over sites in Postgres: sites, entries of batches, plans, what is finished, what was shipped.
+"""Correlations over sites in Postgres: sites, entries of batches, plans, finished batches, shipments.
 
-`follow` and `gather` write under the lock of all correlations; `work` at a site writes only what may be written twice:
-a batch is finished once, whoever says so first, with its shipments in the same transaction.
+`follow` and `gather` write under the lock of all correlations; `work` at a site makes only idempotent writes: the first
+report finishes a batch, with its shipments in the same transaction.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KnownOverSites:
 
 
 class SiteLedger(Statements):
-    """Statements about correlations over sites, on a connection that somebody else owns."""
+    """Statements about correlations over sites, on a connection that the caller owns."""
 
     def __init__(self, connection: postgres.Connection) -> None:
         super().__init__(connection, "correlations")
@@ -51,7 +51,7 @@ class SiteLedger(Statements):
     # ── sites ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sites(self) -> dict[str, str]:
-        """Sites that were reached once, with the roots they had."""
+        """Sites that were reached before, with their roots."""
         return {row["name"]: row["root"] for row in self._all("select name, root from etl.site")}
 
     def add_site(self, name: str, root: str) -> None:
@@ -62,10 +62,10 @@ class SiteLedger(Statements):
 
     @contextmanager
     def working_at(self, places: Sequence[str], patience_s: float) -> Iterator[None]:
-        """The right to work at some places: two workers of one place would do everything twice."""
+        """Lock some places: two workers of one place would duplicate all work."""
         until = time.monotonic() + patience_s
         with ExitStack() as held:
-            for place in sorted(places):  # in one order: nobody waits for somebody who waits for him
+            for place in sorted(places):  # a fixed order prevents deadlocks
                 while not self._lock("pg_try_advisory_lock", place):
                     if time.monotonic() > until:
                         raise Busy(f"another worker of site and correlation {place!r}")
@@ -97,7 +97,7 @@ class SiteLedger(Statements):
         )
 
     def remove(self, name: str) -> bool:
-        """Its files at the sites are garbage from now on."""
+        """Remove a correlation; its files at the sites become garbage."""
         return bool(
             self._execute(
                 "with gone as (delete from etl.site_correlation where name = %(name)s returning token) "
@@ -107,7 +107,7 @@ class SiteLedger(Statements):
         )
 
     def gone(self) -> list[str]:
-        """What the files of correlations that are gone are named by."""
+        """The tokens in the file names of removed correlations."""
         return [row["token"] for row in self._all("select token from etl.site_gone order by token")]
 
     def forget_gone(self, token: str) -> None:
@@ -119,7 +119,7 @@ class SiteLedger(Statements):
         return None if found is None else int(found)
 
     def segments(self, streams: Sequence[str], first_batch: int) -> dict[tuple[str, int], list[Segment]]:
-        """The segments of some streams from a batch on, by stream and batch."""
+        """The segments of these streams from a batch on, by stream and batch."""
         found: dict[tuple[str, int], list[Segment]] = {}
         for row in self._all(
             "select stream, number, rows, bytes, earliest, latest, batch from etl.segment "
@@ -133,12 +133,12 @@ class SiteLedger(Statements):
     # ── statistics ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def statistics(self, name: str) -> dict[int, tuple[int, bytes]]:
-        """By stream: the last batch in them, and the sketches."""
+        """The sketches by stream, with the last batch in them."""
         query = "select stream, through, content from etl.site_statistics where correlation = %(name)s"
         return {row["stream"]: (row["through"], bytes(row["content"])) for row in self._all(query, {"name": name})}
 
     def save_statistics(self, name: str, stream: int, through: int, content: bytes) -> None:
-        """A batch is in the sketches once: what is older than what is there is not written."""
+        """Store sketches unless newer ones are stored, so that each batch is in them once."""
         self._execute(
             "insert into etl.site_statistics as kept (correlation, stream, through, content) "
             "values (%(name)s, %(stream)s, %(through)s, %(content)s) on conflict (correlation, stream) do update "
@@ -149,7 +149,7 @@ class SiteLedger(Statements):
     # ── what is done ───────────────────────────────────────────────────────────────────────────────────────────
 
     def publish(self, name: str, number: int, figures: Plain) -> None:
-        """A batch's results are in the table."""
+        """Record that a batch's results are in the table."""
         with self.transaction():
             values = {"name": name, "number": number, "figures": Json(figures)}
             self._execute(
@@ -166,7 +166,7 @@ class SiteLedger(Statements):
         )
 
     def forget_history(self, before: datetime) -> int:
-        """Figures of batches that were finished long ago and are in no window."""
+        """Delete figures of old finished batches that are in no window."""
         done = (
             "using etl.site_correlation one where one.name = {0}.correlation and {0}.number < least(one.live - 1, "
             "one.published)"
@@ -184,7 +184,7 @@ class SiteLedger(Statements):
     # ── looking ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def entries(self, name: str) -> list[dict[str, Any]]:
-        """The batches that have begun and are not forgotten."""
+        """The batches that have begun and are still in the ledger."""
         return [row["content"] for row in self._all(
             "select content from etl.site_entry where correlation = %(name)s order by number", {"name": name}
         )]  # fmt: skip
@@ -198,7 +198,7 @@ class SiteLedger(Statements):
         return list(reversed(self._all(query, {"name": name, "limit": limit})))
 
     def shipments(self, name: str, first: int) -> list[dict[str, Any]]:
-        """What crossed, from a batch of the correlation on, added up over files of one kind."""
+        """Shipments from a batch of the correlation on, added up over files of one kind."""
         query = (
             "select number, batch, kind, streams, origin, destination, replayed, sum(tuples)::bigint as tuples, "
             "sum(bytes)::bigint as bytes from etl.site_shipment where correlation = %(name)s and number >= %(first)s "
@@ -207,13 +207,13 @@ class SiteLedger(Statements):
         return self._all(query, {"name": name, "first": first})
 
     def finished_of(self, batch: int) -> dict[str, dict[str, Any]]:
-        """By correlation, what became of one batch of the ledger."""
+        """The outcome of one batch of the ledger, by correlation."""
         query = "select correlation, number, figures from etl.site_batch where batch = %(batch)s"
         return {row.pop("correlation"): row for row in self._all(query, {"batch": batch})}
 
 
 class LedgerBook(Statements):
-    """The port `etl.correlate.multiway.execution.book.Book` in Postgres, of one correlation."""
+    """The port `etl.correlate.multiway.execution.book.Book` in Postgres, for one correlation."""
 
     def __init__(self, connection: postgres.Connection, name: str, since: int) -> None:
         super().__init__(connection, "correlations")

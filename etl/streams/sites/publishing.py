@@ -1,7 +1,7 @@
 """Results and late tuples of a finished batch, gathered at the target, as files of the correlation's Delta tables.
 
-A batch's files have names of their own and are added under the batch's number, so publishing may be repeated. Results
-without a target stay at the sites that made them.
+A batch's files have unique names and are added under the batch's number, so publishing is idempotent. Results without a
+target stay at the sites that produced them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from etl.streams.tasks.plan import LATE, LATE_SCHEMA, RESULTS, Places
 
 
 def prepare(places: Places, one: Running) -> None:
-    """Make the tables, if they are not there."""
+    """Create missing tables."""
     delta = delta_log(places, f"correlations/{one.name}")
     delta.create(LATE, LATE_SCHEMA)
     wanted = _schema(one)
@@ -29,7 +29,7 @@ def prepare(places: Places, one: Running) -> None:
 
 
 def publish(places: Places, one: Running, number: int) -> dict[str, int]:
-    """The rows of a batch into its tables; gives how many there are. May raise `SiteAway`."""
+    """Add a batch's rows to its tables; returns their numbers. May raise `SiteAway`."""
     results = _results(one, number)
     late = pa.concat_tables([LATE_SCHEMA.empty_table(), *_late(one, number)])
     if one.declared.target is not None:

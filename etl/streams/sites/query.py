@@ -1,4 +1,4 @@
-"""From a declared correlation and its compiled SQL to the join that is planned over sites; mistakes are sentences.
+"""From a declared correlation and its compiled SQL to the join that is planned over sites.
 
 Streams are joined by equalities of columns. Conditions on one stream are selections, which run at its site before
 anything is shipped; other conditions between streams are refused. A stream is known by its alias, so it may be joined
@@ -25,7 +25,7 @@ from etl.correlate.query.compile import Query, StreamType, compile_query, conjun
 
 @dataclass(frozen=True)
 class SiteQuery:
-    """A correlation over sites, ready to run: the join, and the SQL that its rows are made into results by."""
+    """A correlation over sites, ready to run: the join, and the SQL that turns its rows into results."""
 
     join: JoinQuery
     sql: Query

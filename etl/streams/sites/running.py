@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from etl.streams.declared import Catalog
     from etl.streams.tasks.plan import Places
 
-_SHORTEST_S = 1e-3  # of event time that a batch is taken to cover
+_SHORTEST_S = 1e-3  # least event time that a batch is assumed to cover
 
 
 @dataclass(frozen=True)
 class Running:
-    """Batches are numbered from the first that the correlation saw."""
+    """A running correlation. Its batches are numbered from its first one."""
 
     declared: SiteCorrelation
     known: KnownOverSites
@@ -69,7 +69,7 @@ class Running:
     # ── a batch begins ─────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self) -> str | None:
-        """The next batch begins, by a new plan if that pays; gives why there is a new one. May raise `SiteAway`."""
+        """Begin the next batch, with a new plan if that pays; returns the reason for one. May raise `SiteAway`."""
         number = self.executor.calendar.following
         arrivals = [self._arrival(stream, number) for stream in range(len(self.query.join.streams))]
         reason = self._plan(number)
@@ -77,7 +77,7 @@ class Running:
         return reason
 
     def _arrival(self, stream: int, number: int) -> Arrival:
-        """From what the ledger says of the segments; only tuples that are counted are read."""
+        """The batch's input from the ledger's segments; reads tuples only if the window is counted."""
         held = self.segments.of(stream, number)
         rows = sum(one.rows for one in held)
         if rows and isinstance(self.query.join.streams[stream].window, TupleWindow):
@@ -109,7 +109,7 @@ class Running:
     # ── statistics ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def observe(self, at: str | None) -> None:
-        """Add what has come to the statistics of the streams at a site, or of all streams."""
+        """Add new batches to the statistics of the streams at a site, or of all streams."""
         streams = [n for n, one in enumerate(self.query.join.streams) if at in (None, one.site)]
         found = self.ledger.statistics(self.name)
         for number in range(statistics.known_batches(found, streams), self.executor.calendar.following):
@@ -125,7 +125,7 @@ class Running:
             self.ledger.save_statistics(self.name, stream, number, statistics.to_archive(known[stream]))
 
     def _covered_s(self, number: int) -> float:
-        """How much event time a batch covers: as far as it has come beyond the one before."""
+        """The event time that a batch covers: its progress beyond the previous batch."""
         streams = range(len(self.query.join.streams))
         held = [one for stream in streams for one in self.segments.of(stream, number)]
         if not held:
@@ -136,7 +136,7 @@ class Running:
         return max((max(one.latest for one in held) - begun) / 1e6, _SHORTEST_S)
 
     def batch_s(self) -> float:
-        """The event time of a batch, on average over those that are not forgotten."""
+        """The mean event time covered by the batches in the ledger."""
         entries = self.executor.calendar.entries
         if len(entries) < 2:
             return max(self._covered_s(self.executor.calendar.first), _SHORTEST_S)
@@ -147,7 +147,7 @@ class Running:
         return self._covered_s(number)
 
     def model(self) -> RateModel:
-        """The rate model of what is measured."""
+        """The rate model from measured statistics."""
         half_life_s = self.declared.half_life.total_seconds()
         found = self.ledger.statistics(self.name)
         return measured_model(

@@ -1,4 +1,4 @@
-"""What a batch has of a stream, as the stream log holds it at the stream's site, after the selection of the SQL."""
+"""A batch's rows of a stream, read from the stream log at the stream's site and filtered by the SQL's selections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Numbered = tuple[str, int]  # stream, batch of the ledger
 class LogSegments:
     """The port `etl.correlate.multiway.execution.segments.Segments` on the stream log.
 
-    Batches of a correlation are numbered from the first it saw: `since` in the ledger.
+    Batches of a correlation are numbered from its first one: `since` in the ledger.
     """
 
     query: SiteQuery
@@ -43,7 +43,7 @@ class LogSegments:
         return pa.concat_tables(rows) if rows else declared.schema.empty_table()
 
     def _rows(self, stream: int, segment: Segment) -> pa.Table:
-        """Columns of one segment; NULL where a field was declared after it was written."""
+        """Columns of one segment; NULL for fields declared after it was written."""
         declared = self.query.join.streams[stream]
         (held,) = self.store.open(segment.name, from_ipc)
         arrays = [

@@ -1,7 +1,7 @@
-"""Statistics of a correlation's streams: gathered where a segment is, kept as small sketches, used for planning.
+"""Statistics of a correlation's streams: gathered at the segments' sites, stored as small sketches, for planning.
 
-A stream's sketches are a few hundred kilobytes at most, however much has come: the most frequent values by themselves,
-the others as one lump, older counts faded (`etl.correlate.multiway.statistics`). They are arrays in one NumPy archive.
+A stream's sketches have a few hundred kilobytes at most: exact counts of the most frequent values, one sum for all
+others, with exponential decay (`etl.correlate.multiway.statistics`). They are arrays in one NumPy archive.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def from_archive(content: bytes) -> StreamStatistics:
 
 
 def all_of(found: dict[int, tuple[int, bytes]], streams: int, half_life_s: float) -> list[StreamStatistics]:
-    """Statistics by stream; empty ones where nothing is known yet."""
+    """Statistics by stream; empty where there are none yet."""
     return [
         from_archive(found[stream][1]) if stream in found else StreamStatistics(half_life_s)
         for stream in range(streams)
@@ -56,5 +56,5 @@ def all_of(found: dict[int, tuple[int, bytes]], streams: int, half_life_s: float
 
 
 def known_batches(found: dict[int, tuple[int, bytes]], streams: Sequence[int]) -> int:
-    """The first batch that is not in the statistics of all of some streams."""
+    """The first batch that is not in the statistics of all of these streams."""
     return min((found[stream][0] + 1 if stream in found else 0 for stream in streams), default=0)

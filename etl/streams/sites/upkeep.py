@@ -1,4 +1,4 @@
-"""What keeps sites small: segments that no window reaches, files of correlations that are gone, old figures."""
+"""Maintenance of sites: segments in use, files of removed correlations, old figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def needed_segments(work: SiteWork) -> set[int]:
 
 
 def remove_gone(work: SiteWork, *, dry_run: bool) -> list[str]:
-    """Files of correlations that were reset or are not declared any more; those at a site that is away stay for now."""
+    """Remove files of correlations that were reset or are no longer declared, except at unreachable sites."""
     work.forget_undeclared()
     gone = work.ledger.gone()
     for token in () if dry_run else gone:

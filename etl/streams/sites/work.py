@@ -1,10 +1,10 @@
-"""Correlations over sites after a decision: batches begin, sites work, results are gathered (ADR 89).
+"""Correlations over sites after a decision: begin batches, work at sites, gather results (ADR 89).
 
-    follow   under the lock: what was decided since begins, with the plan it follows
-    work     at one site or at all: every step that can be done; what waits for a site that is away is told
-    gather   under the lock: finished batches, in order, into the tables; what nothing asks for is forgotten
+    follow   under the lock: begin newly decided batches, each with its plan
+    work     at one site or at all: every step that can be done; reports steps that wait for an unreachable site
+    gather   under the lock: publish finished batches in order; remove files that are no longer needed
 
-Ended anywhere, the same call goes on: entries and plans are rows, steps are files, publishing is by batch.
+A call that was interrupted is resumed by the next: entries and plans are rows, steps are files, publishing is by batch.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 _LOOK_AGAIN_S = 0.2
-_PATIENCE_S = 60.0  # with another worker of the same site
+_PATIENCE_S = 60.0  # wait for another worker of the same site
 
 
 @dataclass(frozen=True)
 class SiteWork:
-    """All correlations over sites, for as long as somebody holds the connection of the ledger."""
+    """All correlations over sites, while the ledger's connection is open."""
 
     catalog: Catalog
     places: Places
@@ -52,11 +52,11 @@ class SiteWork:
         return {one.name: SiteFolder(Site(one.name, one.root)) for one in self.catalog.sites.found}
 
     def away(self) -> list[str]:
-        """Sites that were there once and are not now."""
+        """Known sites that are unreachable now."""
         return [name for name in self.ledger.sites() if name in self.folders and not self.folders[name].is_there()]
 
     def absent(self) -> list[str]:
-        """Sites of streams that cannot be written to now. One that is there for the first time gets its marker."""
+        """Sites of streams that are not writable now. A new site gets its marker file."""
         used = {one.site for one in self.catalog.streams if one.site is not None}
         return [name for name in sorted(used) if not self._there(name)]
 
@@ -74,7 +74,7 @@ class SiteWork:
     # ── 1. follow ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def follow(self) -> None:
-        """Begin what was decided since the last call."""
+        """Begin batches decided since the last call."""
         self.forget_undeclared()
         last = self.ledger.last_decided()
         if last is None:
@@ -94,7 +94,7 @@ class SiteWork:
             self.progress(f"{one.name}: {away}")
 
     def forget_undeclared(self) -> None:
-        """Correlations whose file is gone; a file with a mistake in it is not gone."""
+        """Remove correlations whose file was removed; a file with an error still counts as declared."""
         if self.catalog.broken:
             return
         for name in sorted(self.ledger.known().keys() - {one.name for one in self.catalog.over_sites}):
@@ -102,7 +102,7 @@ class SiteWork:
             self.progress(f"{name} is not declared any more: what sites hold for it goes")
 
     def _ready(self, last: int) -> Iterator[str]:
-        """Correlations whose sites have all been there once; a new one begins with the newest batch."""
+        """Correlations whose sites have all been reached before; a new one begins with the newest batch."""
         known = self.ledger.known()
         for declared in self.catalog.over_sites:
             now = declaration(declared, self.catalog)
@@ -119,7 +119,7 @@ class SiteWork:
     # ── 2. work ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def work(self, at: str | None = None, only: str | None = None) -> dict[str, Any]:
-        """Do all that can be done at a site, or at all, for one correlation or all; gives what crossed and waits."""
+        """Do all possible work at one site or all, for one correlation or all; returns shipped and waiting figures."""
         reports = {}
         sites = list(self.folders) if at is None else [at]
         for name in [one for one in self._begun() if only in (None, one)]:
@@ -129,11 +129,11 @@ class SiteWork:
                 reports[name] = one.executor.run(at)
                 self.checkpoint(f"after the sites of {name} work")
                 self._observe(one, at)
-                self._tell(name, reports[name])
+                self._report_progress(name, reports[name])
         return figures.of_work(at, reports)
 
     def work_until_done(self, at: str, only: str | None, patience_s: float) -> dict[str, Any]:
-        """`work` again and again, until nothing is left to do here or nobody else gets on with what it waits for."""
+        """Repeat `work` until nothing is left to do here, or until other sites make no progress for `patience_s`."""
         total = self.work(at, only)
         last_progress = time.monotonic()
         while total["waiting"] and not set(total["waits_for"]) <= set(self.away()):
@@ -147,7 +147,7 @@ class SiteWork:
         return total
 
     def unfinished(self) -> bool:
-        """Whether a batch that has begun, or should have, is not in its table yet."""
+        """Whether some batch that has begun, or is due, is not in its table yet."""
         last = self.ledger.last_decided()
         return any(
             last is not None and one.since + one.published <= last
@@ -161,7 +161,7 @@ class SiteWork:
         except SiteAway as away:
             self.progress(f"{one.name}: {away}")
 
-    def _tell(self, name: str, report: RunReport) -> None:
+    def _report_progress(self, name: str, report: RunReport) -> None:
         for site in sorted(set(report.waits_for) & set(self.away())):
             steps = sum(1 for one in report.waiting if one.site == site)
             self.progress(f"{name}: site {site!r} is away; {steps} steps wait for it, nothing is lost")
@@ -173,7 +173,7 @@ class SiteWork:
     # ── 3. gather ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def gather(self) -> dict[str, Any]:
-        """Publish finished batches; gives by correlation how many rows there were."""
+        """Publish finished batches; returns the number of rows by correlation."""
         gathered = {}
         for name in self._begun():
             one = self._run(name)
@@ -201,7 +201,7 @@ class SiteWork:
         return [one.name for one in self.catalog.over_sites if one.name in known]
 
     def _run(self, name: str) -> Running:
-        """The correlation in this process, as the ledger has it."""
+        """The correlation's executor in this process, for its state in the ledger."""
         if name not in self._running:
             declared = next(one for one in self.catalog.over_sites if one.name == name)
             known: KnownOverSites = self.ledger.known()[name]

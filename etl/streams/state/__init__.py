@@ -1,1 +1,1 @@
-"""The state of correlations: runs as files, changed by batches, kept by new declarations, rebuilt after damage."""
+"""The state of correlations: runs as files, changes per batch, changes of declarations, rebuilding after damage."""

@@ -1,7 +1,7 @@
-"""Which later declaration of a correlation its state can follow (ADR 53).
+"""Which changes of a correlation's declaration its state allows (ADR 53).
 
-applied by itself   formatting of the SQL, a smaller lateness, capacity and elasticity
-refused             everything else: what is stored would answer another question, or was dropped too early
+applied             formatting of the SQL, a smaller lateness, capacity and elasticity
+refused             everything else: the stored state belongs to the old query, or was expired too early
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIXED_OF_DOCUMENTS = ("stream", "window", "keep", "flattening", "constants")
 
 
 class CorrelationChanged(TerminalError):
-    """A correlation is declared otherwise than its state was built for."""
+    """A correlation's declaration does not fit its stored state."""
 
     exit_code = 78
 
@@ -72,7 +72,7 @@ def document_declaration(declared: DocumentCorrelation, stream: LoggedStream) ->
 
 @lru_cache(maxsize=512)
 def normal_sql(sql: str) -> str:
-    """The same text for the same statement, however it is laid out."""
+    """Normalize SQL: the same text for the same statement, whatever its formatting."""
     return sqlglot.parse_one(sql, dialect="spark").sql(dialect="spark")
 
 
@@ -90,7 +90,7 @@ def _used(query: Query) -> dict[str, Any]:
 
 
 def refuse_change(before: Mapping[str, Any], declared: Correlation, query: Query) -> None:
-    """Raises `CorrelationChanged` unless the state can follow."""
+    """Raises `CorrelationChanged` unless the state allows the change."""
     now = declaration(declared, query)
     for what in _FIXED:
         if before[what] != now[what]:
@@ -99,9 +99,9 @@ def refuse_change(before: Mapping[str, Any], declared: Correlation, query: Query
 
 
 def refuse_document_change(before: Mapping[str, Any], declared: DocumentCorrelation, stream: LoggedStream) -> None:
-    """Raises `CorrelationChanged` unless the state can follow: partitions, budget and bounds may change."""
+    """Raises `CorrelationChanged` unless the state allows the change: of partitions, budget and bounds."""
     now = document_declaration(declared, stream)
-    before = {"constants": "keep", **before}  # declarations did not have it from the beginning
+    before = {"constants": "keep", **before}  # older declarations lack it
     for what in _FIXED_OF_DOCUMENTS:
         if before[what] != now[what]:
             raise CorrelationChanged(declared.name, what, _shown(before[what]), _shown(now[what]))

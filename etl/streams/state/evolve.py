@@ -1,11 +1,11 @@
-"""What a batch changes of a correlation's state, computed by the driver from what units reported.
+"""The changes of a batch to a correlation's state, computed by the driver from the units' results.
 
-    1 runs         what units wrote replaces what they merged
+    1 runs         new runs of units replace the runs they merged
     2 watermarks   every source's latest event time
-    3 expiry       whole sub-indexes that no later tuple can meet (theorem 1), by the watermarks after the batch
-    4 scaling      2PS: routers for the next batch; without a window whole runs change their unit
+    3 expiry       whole sub-indexes that no later tuple can join (theorem 1), by the watermarks after the batch
+    4 scaling      2PS: routers for the next batch; without a window, whole runs move to other units
 
-Pure: runs are described, never read. An expired run costs an entry in a list.
+Pure: it handles descriptions of runs and never reads them. Expiring a run costs one list entry.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def evolve(
 
 
 def _largest(state: CorrelationState, query: Query, segments: Iterable[Segment]) -> dict[str, int]:
-    """By alias, the latest event time that its stream has shown."""
+    """The latest event time of each alias's stream."""
     largest = dict(state.largest)
     for segment in segments:
         for alias, source in query.sources.items():
@@ -80,7 +80,7 @@ def watermarks(query: Query, lateness_us: int, largest: Mapping[str, int]) -> li
 
 
 def _live(runs: list[StateRun], query: Query, marks: list[dict[Side, np.int64]]) -> list[StateRun]:
-    """Runs of sub-indexes that may still be met. What DISTINCT has seen stays for ever."""
+    """Runs of sub-indexes that may still be joined. The state of DISTINCT never expires."""
     latest: dict[tuple[int, int, Side, int], int] = {}
     for run in runs:
         key = run.step, run.unit, run.side, run.period
@@ -143,7 +143,7 @@ def _observed(
 
 
 def _migrated(runs: list[StateRun], step: int, router: BicliqueRouter, change: Change) -> list[StateRun]:
-    """The same runs, spread about equally over the units that store now."""
+    """The same runs, distributed about equally over the units that currently store."""
     group = router.side(change.side).subgroups[change.subgroup]
     held = {unit: [run for run in runs if (run.step, run.unit) == (step, unit)] for unit in group.probed}
     sizes = {unit: [run.bytes for run in own] for unit, own in held.items()}

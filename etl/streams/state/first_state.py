@@ -1,6 +1,6 @@
-"""The state of a correlation that has not run: no runs, and a routing by the keys that its first batch brings.
+"""The state of a correlation before its first batch: no runs, and a routing chosen by the keys of that batch.
 
-Which subgroup a key belongs to never changes, so `auto` looks before it begins: at the first part of what has landed.
+A key's subgroup never changes, so `auto` samples keys before the first batch: from the first part of the landed input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from etl.streams.state.routers import first_choice
 from etl.streams.tasks.plan import CorrelationState, RoutingNote
 
 _SAMPLE_BYTES = 1 << 20
-_FEWEST_KEYS = 256  # a smaller sample would tell chance for skew
+_FEWEST_KEYS = 256  # a smaller sample cannot distinguish skew from chance
 
 
 def first_state(
@@ -35,7 +35,7 @@ def first_state(
     batch: int,
     lines: LineChoice = ALL_LINES,
 ) -> CorrelationState:
-    """Routers for every step; nothing stored yet."""
+    """A state with a router per step and no runs."""
     sample = _Sample(query, catalog, slices, lines) if declared.routing == "auto" else None
     choices = [
         first_choice(
@@ -58,7 +58,7 @@ class _Sample:
         self._read: dict[str, pa.RecordBatch] = {}
 
     def lanes(self, step: JoinStep, side: Side) -> Lanes | None:
-        """Key lanes of one side; empty when too few have landed, or when a key is made of several streams."""
+        """Key lanes of one side; empty when too few have landed, or when a key spans several streams."""
         if not step.condition.keys:
             return None
         nothing = np.zeros(0, np.uint64)
@@ -87,7 +87,7 @@ def _first_rows(declared: LoggedStream, slices: list[Slice], lines: LineChoice) 
         whole = source.format == "parquet"
         part = one if whole else Slice(one.ordinal, one.file, one.first, min(one.last, one.first + _SAMPLE_BYTES))
         for events in slice_events(declared.stream, part, SliceReader(source.landing, part), lines):
-            clean = pa.array(unlabelled(events.reasons))  # the last line may be cut
+            clean = pa.array(unlabelled(events.reasons))  # the last line may be incomplete
             found.append(events.batch.select(fields.names).filter(clean))
     batches = pa.Table.from_batches(found, fields).combine_chunks().to_batches()
     return (

@@ -1,7 +1,7 @@
-"""Correlations that have run, as the next batch finds them.
+"""Correlations that have run, checked before the next batch.
 
-A batch that one of them would miss, because its file is broken, or that would find it changed in a way its state does
-not survive, is refused.
+A batch is refused if one of them would miss it because its file is broken, or if its declaration has changed in a way
+that its state does not allow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def known_correlations(run: MicroBatch) -> dict[str, Known]:
-    """Correlations that have run; refuses a batch that one of them would miss."""
+    """Correlations that have run; raises if one of them would miss the batch."""
     known = run.ledger.known()
     _refuse_missing(run, known.keys())
     for one in run.catalog.correlations:
@@ -33,7 +33,7 @@ def known_correlations(run: MicroBatch) -> dict[str, Known]:
 
 
 def known_documents(run: MicroBatch) -> dict[str, KnownDocuments]:
-    """The same of correlations of documents."""
+    """The same for correlations of documents."""
     known = run.ledger.known_documents()
     _refuse_missing(run, known.keys())
     for one in run.catalog.documents:
@@ -49,7 +49,7 @@ def known_documents(run: MicroBatch) -> dict[str, KnownDocuments]:
 
 
 def _refuse_missing(run: MicroBatch, known: Iterable[str]) -> None:
-    """A correlation that no file declares misses the batch for good; a broken file may be its."""
+    """An undeclared correlation would miss the batch for good; so raise if it may be in one of the broken files."""
     missing = sorted(set(known) - run.catalog.names)
     if missing and run.catalog.broken:
         raise run.catalog.broken[0]

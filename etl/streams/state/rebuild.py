@@ -1,11 +1,11 @@
 """Rebuild the state of a correlation whose files are damaged, from the stream log.
 
-    segments, batch after batch ── the same joins, in this process ──▶ chains of every unit ──▶ new files of runs
+    segments, batch by batch ── the same joins, in this process ──▶ chains of every unit ──▶ new files of runs
 
-A segment stays as long as a stored tuple may refer to it (ADR 54), so what is stored can be made anew: which tuples
-were late is known from the watermarks of the decisions, and pairs of earlier batches are made again where a later step
-stores them. What comes out must have exactly as many tuples as the ledger says, for every step, side and period;
-otherwise nothing is changed and the damage is told as it is (ADR 95).
+A segment is kept as long as a stored tuple may refer to it (ADR 54), so the state can be rebuilt: the decisions'
+watermarks tell which tuples were late, and pairs of earlier batches are joined again where a later step stores them.
+The result must have exactly the ledger's number of tuples for every step, side and period; otherwise nothing is changed
+and the original damage is raised (ADR 95).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Counts = Counter[tuple[int, Side, int]]
 
 
 def rebuild_damaged(run: MicroBatch, known: Mapping[str, Known]) -> bool:
-    """Look at all files of state; rebuild what is damaged. False when nothing was, so that something else is wrong."""
+    """Verify all state files; rebuild damaged correlations. False when none was damaged: the cause is elsewhere."""
     rebuilt = False
     for declared in run.catalog.correlations:
         damage = None if declared.name not in known else _damage(run, known[declared.name].state.runs)
@@ -54,7 +54,7 @@ def rebuild_damaged(run: MicroBatch, known: Mapping[str, Known]) -> bool:
 
 
 def _damage(run: MicroBatch, runs: Iterable[StateRun]) -> FileDamaged | None:
-    """The first file of state that is not what was written."""
+    """The first damaged state file."""
     for one in runs:
         try:
             open_run(run.places.store, one)
@@ -66,7 +66,7 @@ def _damage(run: MicroBatch, runs: Iterable[StateRun]) -> FileDamaged | None:
 def _rebuilt(run: MicroBatch, declared: Correlation, known: Known, damage: FileDamaged) -> Evolved:
     query, state = compiled(declared, run.catalog.streams), known.state
     if query.distinct:
-        raise damage  # what DISTINCT has seen goes back further than the log
+        raise damage  # the state of DISTINCT goes back further than the log
     plan = CorrelationPlan(declared, state, len(query.steps))
     pipeline = _replayed(run, plan, query)
     name = f"state/{declared.name}/{secrets.token_hex(4)}-rebuilt.runs"
@@ -94,7 +94,7 @@ def _counted(runs: Iterable[StateRun]) -> Counts:
 
 
 def _replayed(run: MicroBatch, plan: CorrelationPlan, query: Query) -> Pipeline:
-    """All batches that the correlation has seen and the log still has."""
+    """Replay all batches of the correlation that are still in the log."""
     streams = {one.name: one.schema for one in run.catalog.streams}
     rows = {
         alias: SegmentRows(run.places.store, source.stream, streams[source.stream])
@@ -108,7 +108,7 @@ def _replayed(run: MicroBatch, plan: CorrelationPlan, query: Query) -> Pipeline:
 
 
 def _watermarks(run: MicroBatch, plan: CorrelationPlan, query: Query, batch: int) -> dict[str, Watermark]:
-    """As they were after a batch."""
+    """The watermarks after a batch."""
     record = run.ledger.find(batch)
     watermarks = {} if record is None else record.decided.correlations.get(plan.name, {}).get("watermarks", {})
     largest = {
@@ -120,7 +120,7 @@ def _watermarks(run: MicroBatch, plan: CorrelationPlan, query: Query, batch: int
 
 
 def _arrivals(rows: SegmentRows, segments: Iterable[Segment]) -> Arrivals:
-    """What a batch brought of one stream. The order within it does not matter: all of it precedes what comes."""
+    """A batch's tuples of one stream. Their order does not matter: all of them precede later batches."""
     own = [one for one in segments if one.stream == rows.stream]
     refs = np.concatenate([np.zeros(0, np.int64), *(references(one.number, np.arange(one.rows)) for one in own)])
     return Arrivals(rows.take(refs, rows.schema.names), refs, places(0, len(refs)))

@@ -1,11 +1,10 @@
-"""Runs of a correlation's state as files: written by the units that made them, mapped by whoever holds them next.
+"""Runs of a correlation's state as files: written by units, memory-mapped by their next owners.
 
     state/<correlation>/<batch>-<try>-….runs      the new runs of all units of one task: rows, directory, rows, …
 
-A run never changes, and whose it is, is for the ledger to say: `FILE#3` is the fourth run of a file. So moving a run to
-another unit, or giving it to another worker, costs an entry in a table. Files that were opened stay mapped in the
-Python worker, which makes a batch cost what the batch brings, not what the window holds. Runs of one task share a file
-because every file costs a sync (ADR 52).
+A run is immutable, and the ledger records its owner: `FILE#3` is the fourth run of a file. So moving a run to another
+unit or worker only changes a table row. Opened files stay mapped in the Python worker, so that a batch's cost depends
+on the batch, not on the window. Runs of one task share a file because every file costs a sync (ADR 52).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from etl.streams.storage.log import from_ipc, to_ipc
 
 @dataclass(frozen=True, slots=True)
 class StateRun:
-    """A run as the ledger names it: whose it is, and what is in it."""
+    """A run in the ledger: its owner and its content."""
 
     step: int
     unit: int
@@ -48,7 +47,7 @@ class RunWriter:
     _parts: list[pa.RecordBatch] = field(default_factory=list)
 
     def add(self, step: int, unit: int, side: Side, period: int, run: Run) -> StateRun:
-        """Takes a run; it is written when the task has no more."""
+        """Add a run; all are written on `close`."""
         name = f"{self.name}#{len(self._parts) // 2}"
         self._parts += run.to_batches()
         return StateRun(step, unit, side, period, name, len(run), run.nbytes, run.earliest, run.latest)
@@ -59,7 +58,7 @@ class RunWriter:
 
 
 class _RunFile:
-    """An open file; runs are made of its mapped columns when they are asked for."""
+    """An open file; its runs are built lazily from mapped columns."""
 
     def __init__(self, content: pa.Buffer, name: str) -> None:
         self._name, self._parts = name, from_ipc(content, name)

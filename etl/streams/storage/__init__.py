@@ -1,1 +1,1 @@
-"""Where tuples are kept: immutable, sealed files on any file system, and the stream log that is made of them."""
+"""Storage of tuples: immutable, sealed files on any file system, and the stream log, which consists of them."""

@@ -1,13 +1,13 @@
-"""Immutable, sealed files on any file system: what segments and runs of state are written to.
+"""Immutable, sealed files on any file system, for segments and runs of state.
 
     content │ crc32 of name and content │ magic │ length          the seal is the last 24 bytes
 
 A store may keep some folders under other roots: the segments of a stream that belongs to a site.
 
-A name is used for one content only, so a copy by name is always right: files on a remote store are copied to a local
-folder once and mapped from there, files on a local disk are mapped where they are. A file is put in place by rename,
-whole and synced. Its seal is checked when a process first opens it, and again when anybody has touched it since; a
-file that fails is never read (ADR 51).
+A name is used for one content only, so caching by name is always valid: files on a remote store are copied to a local
+folder once and mapped from there, local files are mapped in place. A file is written atomically, synced and renamed.
+Its seal is verified when a process first opens it, and again when the file has been modified since; a damaged file is
+never read (ADR 51).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class FileDamaged(TerminalError):
-    """A file of the stream log or of a correlation's state is gone or not what was written."""
+    """A file of the stream log or of a correlation's state is missing or damaged."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, reason)
@@ -51,9 +51,9 @@ class FileDamaged(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class FileStore:
-    """Sealed files under a root: a folder, or a URL that fsspec knows. `cache` is where remote files are copied to.
+    """Sealed files under a root: a folder, or a URL that fsspec supports. `cache` is the folder for remote files.
 
-    `elsewhere` are folders (with a slash at the end) and the roots that they are under instead.
+    `elsewhere` maps folders (with a slash at the end) to other roots.
     """
 
     root: str
@@ -65,7 +65,7 @@ class FileStore:
         return "://" not in self.root
 
     def write(self, name: str, content: pa.Buffer) -> int:
-        """Put a file in place; gives its size. The same name again must mean the same content."""
+        """Write a file; returns its size. The same name must always have the same content."""
         if (other := self._kept_at(name)) is not None:
             return other.write(name, content)
         seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
@@ -79,11 +79,11 @@ class FileStore:
         return int(content.size) + _SEAL.size
 
     def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
-        """What is in a file, mapped and found whole. It stays open for later batches of this process."""
+        """Map and verify a file, and parse it. It stays open for later batches of this process."""
         return _OPEN.get(self._kept_at(name) or self, name, parse)
 
     def names(self, folder: str) -> Iterator[tuple[str, float]]:
-        """The files under a folder, with the time each was written; none of a root that is away."""
+        """The files under a folder, with modification times; none under an unreachable root."""
         for inside, root in self.elsewhere:
             if inside.startswith(f"{folder}/"):
                 yield from FileStore(root, self.cache)._names_if_there(inside.rstrip("/"))
@@ -94,12 +94,12 @@ class FileStore:
             yield path[len(root) + 1 :], _modified(info)
 
     def _names_if_there(self, folder: str) -> list[tuple[str, float]]:
-        with suppress(Exception):  # drivers of others raise what they like when their network is gone
+        with suppress(Exception):  # fsspec drivers raise arbitrary errors without a network
             return list(self.names(folder))
         return []
 
     def remove(self, name: str) -> int:
-        """Remove a file that may be gone already; gives the bytes that are free now."""
+        """Remove a file if it exists; returns the freed bytes."""
         if (other := self._kept_at(name)) is not None:
             return other.remove(name)
         system, root = self._remote()
@@ -112,7 +112,7 @@ class FileStore:
         return size
 
     def _kept_at(self, name: str) -> FileStore | None:
-        """The store of another root that a file is in; None: it is in this one."""
+        """The store of a file that is under another root; None: it is in this one."""
         for folder, root in self.elsewhere:
             if name.startswith(folder):
                 return FileStore(root, self.cache)
@@ -125,7 +125,7 @@ class FileStore:
         return system, str(root).rstrip("/")
 
     def local_path(self, name: str) -> Path:
-        """Where a file can be mapped: a remote one is copied first."""
+        """A local path for mapping a file; remote files are copied first."""
         if self.is_local:
             return Path(self.root) / name
         copy = self.cache / name
@@ -144,7 +144,7 @@ def _modified(info: dict[str, Any]) -> float:
 
 
 def _crc(name: str, content: pa.Buffer) -> int:
-    """Of the name too: a file in another's place is not whole either."""
+    """The checksum of name and content: a file under a wrong name is damaged as well."""
     return zlib.crc32(content, zlib.crc32(name.encode()))
 
 
@@ -171,7 +171,7 @@ class _Opened:
 
 
 class OpenFiles:
-    """What this process has mapped, the least recently used let go first."""
+    """An LRU cache of files that this process has mapped."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], _Opened] = OrderedDict()
@@ -189,7 +189,7 @@ class OpenFiles:
         return found
 
     def _let_go(self) -> None:
-        """A mapped file keeps its place on the disk, even when it was removed."""
+        """Close the least recently used file: a mapped file occupies disk space even after it is removed."""
         unused_since = time.monotonic() - _UNUSED_FOR_S
         while len(self._known) > 1:
             oldest = next(iter(self._known))
@@ -202,7 +202,7 @@ class OpenFiles:
 
 
 def _identity(path: Path, name: str) -> _Identity:
-    """Changes when anybody writes to the file or puts another in its place."""
+    """A value that changes when the file is modified or replaced."""
     try:
         seen = path.stat()
     except FileNotFoundError:
@@ -214,5 +214,5 @@ _OPEN = OpenFiles()
 
 
 def open_files() -> OpenFiles:
-    """What this process has open."""
+    """The open files of this process."""
     return _OPEN

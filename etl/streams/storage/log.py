@@ -2,8 +2,8 @@
 
     segments/<stream>/<number>.arrow      numbers come from the ledger and are never used twice
 
-A reference is (segment, row), so a task that has a reference finds the row without asking anybody. Segments are Arrow
-IPC as it is in memory: opening one is mapping it.
+A reference is (segment, row), so a task finds the row of a reference without a lookup service. Segments are
+uncompressed Arrow IPC: opening one is mapping it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from etl.streams.storage.files import FileDamaged, FileStore
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment as the ledger knows it; times are microseconds since 1970."""
+    """A segment in the ledger; times are microseconds since 1970."""
 
     stream: str
     number: int
@@ -41,7 +41,7 @@ def segment_name(stream: str, number: int) -> str:
 
 
 def newest_number(store: FileStore) -> int:
-    """The highest number that a segment of any stream has; looks at every file."""
+    """The highest segment number of any stream; lists all files."""
     return max((int(Path(name).stem) for name, _ in store.names("segments")), default=0)
 
 
@@ -65,7 +65,7 @@ class SegmentRows:
         return take_rows(refs, wanted, self._columns)
 
     def _columns(self, number: int, wanted: pa.Schema) -> pa.RecordBatch:
-        """Columns of one segment; NULL where a field was declared after it was written."""
+        """Columns of one segment; NULL for fields declared after it was written."""
         name = segment_name(self.stream, number)
         (rows,) = self.store.open(name, from_ipc)
         arrays = [
@@ -76,7 +76,7 @@ class SegmentRows:
 
 
 def to_ipc(batches: list[pa.RecordBatch]) -> pa.Buffer:
-    """Record batches, one after the other, each an Arrow stream of its own: they need not have one schema."""
+    """Concatenate record batches, each as its own Arrow stream: their schemas may differ."""
     sink = pa.BufferOutputStream()
     for batch in batches:
         with pa.ipc.new_stream(sink, batch.schema) as writer:

@@ -1,1 +1,1 @@
-"""What the two kinds of task do on their share of a micro-batch: `dispatch` reads and routes, `join` answers."""
+"""The two kinds of task on their share of a micro-batch: `dispatch` reads and routes, `join` joins."""

@@ -1,12 +1,12 @@
-"""The task that reads, a dispatcher: slices of landed files → a segment per stream → thin tuples, routed to units.
+"""The reading task, a dispatcher: slices of landed files → a segment per stream → thin tuples, routed to units.
 
-    slice ── parse ── rules ─┬─▶ quarantine (also what breaks the bounds on event time)
+    slice ── parse ── rules ─┬─▶ quarantine (also for event times out of bounds)
                              └─▶ segment ── per correlation and alias: selection ─┬─▶ late table
                                                                                   └─▶ prepare ── route ──▶ messages
                              of a stream of documents: assigned to partitions in `etl.streams.documents.assign`
 
-Late is what lies below the watermark *at the start of the batch*, so a repeated task splits the same. The places of
-tuples count on through all streams that this dispatcher reads: (dispatcher, clock) is the global order.
+A tuple is late if it is below the watermark *at the start of the batch*, so a retried task splits identically. Tuples
+are numbered across all streams that this dispatcher reads: (dispatcher, clock) is the global order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, CorrelationPlan
 
 
 def dispatch(plan: BatchPlan, reader: int) -> Iterator[Message]:
-    """All that one dispatcher does and tells."""
+    """Run one dispatcher; yields its messages."""
     clock, late = 0, _Late(plan, reader)
     for stream in plan.streams:
         slices = plan.share(stream, reader)
@@ -62,7 +62,7 @@ def dispatch(plan: BatchPlan, reader: int) -> Iterator[Message]:
 def _routed(
     plan: BatchPlan, index: int, correlation: CorrelationPlan, stream: StreamPlan, arrivals: Arrivals, late: _Late
 ) -> Iterator[Message]:
-    """Tuples of one stream for one correlation: a stream may be there under several names."""
+    """Tuples of one stream for one correlation, in which a stream may have several aliases."""
     query = compiled(correlation.declared, plan.declared_streams)
     for alias, source in query.sources.items():
         if source.stream != stream.name:
@@ -80,7 +80,7 @@ def _routed(
 
 
 def _step_of(query: Query, alias: str) -> tuple[int, Side]:
-    """Where an alias enters: the innermost stream on the right of the first step, any other on the left of its own."""
+    """The step and side of an alias: the innermost stream is right in the first step, others are left in their own."""
     for number, step in enumerate(query.steps):
         if step.left == alias:
             return number, "left"

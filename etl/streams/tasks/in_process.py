@@ -1,4 +1,4 @@
-"""Run a batch's tasks in this process, one after the other: the same tasks as on Spark, without Spark."""
+"""Run a batch's tasks in this process, one after the other: the tasks that Spark runs, without Spark."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
                                                                        └─ pairs ─┬─▶ tuples of the next step, routed
                                                                                  └─▶ results (`results`)
 
-What belongs to a later stage, or to the driver, is passed on. Nothing expires here: the driver gives a unit only the
-runs that may still meet something.
+Messages for a later stage, or for the driver, are forwarded. Nothing expires here: the driver gives a unit only the
+runs that may still be joined.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Stage:
         }
         self._held = self._correlation.state.by_unit()
         self._results = Results(plan, index, self._query, task)
-        nonce = secrets.token_hex(4)  # a task that is repeated must not write over what the first try told
+        nonce = secrets.token_hex(4)  # a retried task must not overwrite a file that the first try has reported
         self._runs = RunWriter(plan.places.store, plan.runs_name(self._correlation.name, stage, task, nonce))
 
     def run(self, units: dict[int, tuple[Side, Given]]) -> Iterator[Message]:
@@ -117,7 +117,7 @@ class _Stage:
         yield from self._forward(step, done.pairs)
 
     def _opened(self, config: ChainConfig, held: tuple[StateRun, ...]) -> tuple[ChainedIndex, Opened]:
-        """The unit's chain, and which of its runs is which file."""
+        """The unit's chain, and the file of each of its runs."""
         periods: dict[int, list[Run]] = {}
         files: Opened = {}
         for one in held:
@@ -127,7 +127,7 @@ class _Stage:
         return ChainedIndex.restore(config, {period: tuple(runs) for period, runs in periods.items()}), files
 
     def _changed(self, unit: int, side: Side, chain: ChainedIndex, before: Opened, done: UnitStep | None) -> Message:
-        """Keeps new runs for the task's file; tells the driver what changed of the unit's state, and what it did."""
+        """Adds new runs to the task's file; reports the unit's state changes and work to the driver."""
         kept, added = set[int](), list[dict[str, object]]()
         for period, runs in chain.snapshot().items():
             for run in runs:
@@ -150,7 +150,7 @@ class _Stage:
         return RowResidual(expression, JoinedRows((step.left,), self._rows), JoinedRows(step.right, self._rows))
 
     def _forward(self, step: JoinStep, pairs: Pairs) -> Iterator[Message]:
-        """Pairs on to the next step, or to the results."""
+        """Send pairs to the next step, or to the results."""
         if not len(pairs):
             return
         aliases = (step.left, *step.right)
@@ -168,7 +168,7 @@ class _Stage:
         yield wire.result("arrived", {"correlation": self._index, "alias": None, **figures})
 
     def _deduplicate(self, unit: int, messages: list[Message]) -> Iterator[Message]:
-        """The stage of DISTINCT: rows that no batch has seen before go to the results."""
+        """The stage of DISTINCT: rows that are new over all batches go to the results."""
         config = ChainConfig("left", Window.full_history(), "hash")
         chain, before = self._opened(config, self._held.get((self._number, unit), ()))
         seen = Deduplicator(chain)

@@ -1,4 +1,4 @@
-"""What the tasks of one micro-batch need to know: fixed by the driver, pickled once, the same for every try."""
+"""The input of the tasks of one micro-batch: fixed by the driver, pickled once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Places:
     archive: Path
     views: Path  # changes of aggregates, on their way to Postgres
     queries: Path  # a folder of a Delta table per ad-hoc query
-    notes: Path  # copies of decisions and of the newest state, beside the data they speak of
+    notes: Path  # copies of decisions and of the newest state, beside the data
     store: FileStore
 
     @classmethod
@@ -63,7 +63,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class RoutingNote:
-    """Which routing a step has, and why."""
+    """The routing of a step, and the reason for it."""
 
     name: str
     reason: str
@@ -73,8 +73,8 @@ class RoutingNote:
 class CorrelationState:
     """A correlation as of the last decision: everything that the next batch depends on."""
 
-    since: int  # the first batch it saw
-    routers: tuple[BicliqueRouter, ...]  # a step each, the innermost first
+    since: int  # its first batch
+    routers: tuple[BicliqueRouter, ...]  # one per step, the innermost first
     routing: tuple[RoutingNote, ...]
     largest: Mapping[str, int] = field(default_factory=dict)  # by alias, the latest event time seen
     scaling: Mapping[str, ScalingState] = field(default_factory=dict)  # by "step side subgroup"
@@ -84,14 +84,14 @@ class CorrelationState:
         return Watermark(lateness_us, self.largest.get(alias, int(FIRST)))
 
     def by_unit(self) -> dict[tuple[int, int], tuple[StateRun, ...]]:
-        """The runs that every unit of every step holds."""
+        """The runs by step and unit."""
         found: dict[tuple[int, int], list[StateRun]] = {}
         for run in self.runs:
             found.setdefault((run.step, run.unit), []).append(run)
         return {key: tuple(runs) for key, runs in found.items()}
 
     def as_json(self) -> dict[str, Any]:
-        """Without the runs: they are rows of their own."""
+        """Without the runs, which have rows of their own."""
         return {
             "routers": [router_json(one) for one in self.routers],
             "routing": [{"name": one.name, "reason": one.reason} for one in self.routing],
@@ -134,12 +134,12 @@ class CorrelationPlan:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """One stream in one batch; `segments` has a number for every reader that reads of it."""
+    """One stream in one batch; `segments` has a number for every reader of it."""
 
     declared: LoggedStream
     slices: tuple[Slice, ...]
     segments: Mapping[int, int]  # by reader
-    in_order: bool = False  # one reader reads all of it: somebody counts its tuples
+    in_order: bool = False  # one reader reads all of it: for windows that count tuples
 
     @property
     def name(self) -> str:
@@ -159,8 +159,8 @@ class BatchPlan:
     readers: int  # tasks that read: the dispatchers
     tasks: int  # tasks that units share
     documents: tuple[DocumentPlan, ...] = ()
-    queries: QueriesPlan | None = None  # ad-hoc queries; None: nobody asks for anything
-    lines: LineChoice = ALL_LINES  # all of them, unless tasks do not survive some
+    queries: QueriesPlan | None = None  # ad-hoc queries; None: there are none
+    lines: LineChoice = ALL_LINES  # all of them, except poison lines
 
     @property
     def declared_streams(self) -> tuple[LoggedStream, ...]:
@@ -168,7 +168,7 @@ class BatchPlan:
 
     @property
     def stages(self) -> int:
-        """How often tuples are shuffled."""
+        """The number of shuffles."""
         others = int(bool(self.documents) or self.queries is not None)
         return max((*(one.stages for one in self.correlations), others), default=0)
 
@@ -176,11 +176,11 @@ class BatchPlan:
         return tuple(one for one in stream.slices if reader_of(one, self.readers, stream.in_order) == reader)
 
     def task_of(self, correlation: int, step: int, unit: int) -> int:
-        """Where a unit's work is done in this batch."""
+        """The task of a unit in this batch."""
         return (unit + step + correlation) % self.tasks
 
     def part_name(self, kind: str, task: int) -> str:
-        """The name of a task's file in a table; `kind` tells reading tasks from others."""
+        """The name of a task's file in a table; `kind` distinguishes reading tasks from others."""
         return f"part-{self.batch:09d}-{self.attempt}-{kind}{task:05d}.parquet"
 
     def runs_name(self, correlation: str, stage: int, task: int, nonce: str) -> str:
@@ -193,10 +193,10 @@ class BatchPlan:
 
 
 def reader_of(one: Slice, readers: int, in_order: bool) -> int:
-    """Which task reads a slice."""
+    """The task that reads a slice."""
     return 0 if in_order else one.ordinal % readers
 
 
 def microseconds(length: Any) -> int:
-    """A timedelta, exactly."""
+    """A timedelta in microseconds, exactly."""
     return int(length.days * 86_400_000_000 + length.seconds * 1_000_000 + length.microseconds)

@@ -1,4 +1,4 @@
-"""Read one stream's share of a batch: accepted rows stay here, refused ones go to a file of the quarantine."""
+"""Read one stream's share of a batch: accepted rows stay in memory, refused ones go to a file of the quarantine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reading:
         self._reasons: Counter[str] = Counter()
 
     def read(self, slices: tuple[Slice, ...]) -> Iterator[Message]:
-        """Tells what it saw of every slice, then of the stream."""
+        """Yields the figures of every slice, then of the stream."""
         source = self._stream.declared.stream.source
         for one in slices:
             reader = SliceReader(source.landing, one)
@@ -45,7 +45,7 @@ class Reading:
         yield wire.result("stream", self._summary())
 
     def read_slice(self, one: Slice, reader: SliceReader) -> int:
-        """Take in one slice; gives its lines."""
+        """Read one slice; returns its number of lines."""
         lines = 0
         for events, released_from in events_of(self._stream.declared.stream, one, reader, self._plan.lines):
             lines += len(events)
@@ -53,7 +53,7 @@ class Reading:
         return lines
 
     def split(self, events: Events, one: Slice, released_from: pa.Array) -> Mask:
-        """Keep accepted events here and refused ones for the quarantine; gives which were accepted."""
+        """Keep accepted events, and refused ones for the quarantine; returns the mask of accepted ones."""
         reasons = self._checks.add(events.batch, events.reasons)
         clean = unlabelled(reasons)
         fields = self._stream.declared.schema.names

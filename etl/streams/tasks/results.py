@@ -1,6 +1,6 @@
-"""What a task makes of joined rows: files of the result table, rows for the deduplicator, or changes of groups.
+"""From joined rows to results: files of the result table, rows for the deduplicator, or changes of groups.
 
-Rows are taken from the segments here and only here, for the columns that the query selects, a block at a time.
+Only here rows are read from the segments, for the columns that the query selects, a block at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from etl.streams.tasks import wire
 from etl.streams.tasks.plan import RESULTS, BatchPlan
 from etl.streams.tasks.wire import Address
 
-_BLOCK = 1 << 20  # joined rows that are made at a time
+_BLOCK = 1 << 20  # joined rows per block
 _FILE_ROWS = 1 << 22
 
 
@@ -39,7 +39,7 @@ class Results:
         self._files = 0
 
     def add(self, joined: JoinedRows, refs: I64) -> Iterator[Message]:
-        """The results of some joined references."""
+        """Add joined references."""
         for start in range(0, len(refs), _BLOCK):
             rows = joined.take(refs[start : start + _BLOCK], self._query.columns)
             if self._query.grouping is not None:
@@ -52,14 +52,14 @@ class Results:
                 yield from self.keep(output)
 
     def keep(self, rows: pa.RecordBatch) -> Iterator[Message]:
-        """Rows of the result table."""
+        """Add rows of the result table."""
         if rows.num_rows:
             self._kept.append(rows)
         if sum(one.num_rows for one in self._kept) >= _FILE_ROWS:
             yield self._flushed()
 
     def written(self) -> Iterator[Message]:
-        """What is left, when the task has seen all its units."""
+        """Flush the rest, at the task's end."""
         if self._kept:
             yield self._flushed()
         if self._views:
@@ -67,7 +67,7 @@ class Results:
             yield wire.view(self._index, aggregate.merge(self._query.grouping, self._views))
 
     def _deal(self, output: pa.RecordBatch) -> Iterator[Message]:
-        """Distinct rows to the deduplicator that remembers their kind."""
+        """Route distinct rows to the deduplicator of their hash."""
         keys = fingerprints(output)
         lanes = keys.lo if keys.hi is None else keys.lo ^ hashes(keys.hi, np.zeros(0, np.uint64))
         units = self._plan.correlations[self._index].declared.units[0]
@@ -83,7 +83,7 @@ class Results:
         schema = pa.schema(list(result_schema(self._query).items()))
         rows = pa.Table.from_batches(self._kept).cast(schema)
         root = plan.places.correlations / plan.correlations[self._index].name
-        # A task that is repeated must not write over what the first try told.
+        # A retried task must not overwrite a file that the first try has reported.
         name = plan.part_name(f"u{self._files}-{secrets.token_hex(4)}-", self._task)
         self._kept, self._files = [], self._files + 1
         return wire.result(

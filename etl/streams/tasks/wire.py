@@ -1,7 +1,7 @@
-"""Messages between the tasks of a batch, and to the driver. They travel as those of `etl.pipeline.tasks.wire` do.
+"""Messages between the tasks of a batch, and to the driver, transported like those of `etl.pipeline.tasks.wire`.
 
 tuples   thin Arrow columns for one unit of one step; the address is in the message's name
-result   what a task tells the driver, as JSON; passed on by every stage it meets
+result   a task's report to the driver, as JSON; forwarded by later stages
 view     changes of a correlation's groups, as Arrow, for the driver
 """
 
@@ -27,7 +27,7 @@ _UNNEEDED: dict[Role, tuple[str, ...]] = {"store": ("low", "high"), "probe": ("v
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where tuples go: units of a step, all in one task, and what they do with them. `side` is what the units store."""
+    """The target of tuples: units of a step, all in one task, and the action. `side` is the units' stored side."""
 
     correlation: int
     step: int
@@ -48,13 +48,13 @@ class Address:
 def deliveries(
     plan: BatchPlan, correlation: int, step: int, side: Side, tuples: Tuples, routing: Routing
 ) -> Iterator[Message]:
-    """Tuples of one side, to the units that store them and to those that they probe."""
+    """Send tuples of one side to the units that store them and to those that they probe."""
     yield from _sent(plan, Address(correlation, step, (), side, "store"), tuples, routing.store)
     yield from _sent(plan, Address(correlation, step, (), opposite(side), "probe"), tuples, routing.probe)
 
 
 def _sent(plan: BatchPlan, address: Address, tuples: Tuples, targets: Targets) -> Iterator[Message]:
-    """One message per group of units and task: units of one task share what they are given."""
+    """One message per group of units and task: units of one task share the tuples."""
     columns = replace(tuples, **{name: getattr(tuples, name)[:0] for name in _UNNEEDED[address.role]})
     for group, rows in by_unit(np.arange(len(targets.group)), targets.group).items():
         tasks: dict[int, list[int]] = {}
@@ -80,7 +80,7 @@ def batches_in(message: Message) -> list[pa.RecordBatch]:
 
 
 def result(what: str, value: Any) -> Message:
-    """Something for the driver."""
+    """A report to the driver."""
     return json_message("result", value, what)
 
 

@@ -1,15 +1,15 @@
-"""Data Docs that open anywhere: styles and scripts lie beside the pages, and no page asks the network for anything.
+"""Data Docs that work offline: styles and scripts lie beside the pages, and no page loads anything from the network.
 
     Great Expectations' page ──▶ offline, as it is stored ──▶ data_docs/…/page.html   href="../../static/offline/…"
     assets, ours ──▶ place_assets ──▶ data_docs/static/offline/                 once per version of all,
     pictures and fonts of Great Expectations ──▶ data_docs/static/           theirs and ours
 
-Great Expectations' templates take thirteen files from five content networks, and fill their tables by scripts inside
-the page. Pages are rewritten as they are stored: known styles come from the assets, every script and every handler is
-taken out, the list of results becomes a table of text, and links to pages of suites, which nobody makes, become text.
-What is left moves by one script of ours, so the browser can be told to run no other (`etl.page.security`). A style of
-ours makes up for weak contrasts. Links are relative: the folder can be opened as files, served under any prefix, or
-copied elsewhere. The cost is one pass over the text of a page.
+Great Expectations' templates load thirteen files from five CDNs, and fill their tables by inline scripts. Pages are
+rewritten when they are stored: known styles come from the assets, all scripts and event handlers are removed, the list
+of results becomes a plain table, and links to suite pages, which are never built, become text. One script of ours does
+the rest, so the content security policy can forbid all others (`etl.page.security`). A style of ours corrects weak
+contrasts. Links are relative: the folder can be opened as files, served under any prefix, or copied elsewhere. The cost
+is one pass over the text of a page.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NEWSLETTER = re.compile(r"<footer>\s*<p>Stay current.*?</footer>", re.DOTALL)
 
 
 def offline(page: str, root: str) -> str:
-    """A page of Great Expectations that takes what it needs from the folder that `root` leads to."""
+    """Rewrite a page to load its assets from below `root`, a relative path."""
     home = f"{root}{OFFLINE}"
 
     def style(found: re.Match[str]) -> str:
@@ -72,7 +72,7 @@ def offline(page: str, root: str) -> str:
 
 
 def _listed(table: str, rows: list[dict[str, object]]) -> str:
-    """The results that Great Expectations hands to a script, as a table; the newest first, as they come."""
+    """The results that Great Expectations passes to a script, as an HTML table; in their order, newest first."""
     head = "".join(f"<th scope=col>{title}</th>" for title in _COLUMNS.values())
     body = "".join(f"<tr>{''.join(_cell(row, column) for column in _COLUMNS)}</tr>" for row in rows)
     search = '<input type="search" class="form-control" placeholder="Search" aria-label="Search the results">'
@@ -91,7 +91,7 @@ def _stand_in(address: str, known: tuple[tuple[str, str], ...]) -> str | None:
 
 
 def place_assets(docs: Path) -> None:
-    """Put the assets beside the pages, unless those that are there are the same."""
+    """Copy the assets beside the pages, unless they are there in this version."""
     home = docs / OFFLINE
     stamp = home / "version"
     if stamp.exists() and stamp.read_text() == _version():
@@ -103,7 +103,7 @@ def place_assets(docs: Path) -> None:
 
 
 def _theirs() -> Path:
-    """What Great Expectations' pages take from the folder `static` beside them: pictures, fonts, styles."""
+    """Great Expectations' own `static` files: pictures, fonts, styles."""
     found = find_spec("great_expectations")
     origin = None if found is None else found.origin
     assert origin is not None, "Great Expectations is installed"
@@ -112,7 +112,7 @@ def _theirs() -> Path:
 
 @cache
 def _version() -> str:
-    """A sum over all assets: others take their place when it changes."""
+    """A hash over all assets: they are replaced when it changes."""
     total = hashlib.sha256()
     for folder in (ASSETS, OURS, _theirs()):
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):

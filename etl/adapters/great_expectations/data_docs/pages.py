@@ -1,9 +1,9 @@
-"""Data Docs, page by page: what a batch costs does not grow with the pages that are there (ADR 115).
+"""Data Docs, built page by page: a batch's cost does not grow with the number of pages (ADR 115).
 
     audit/<pipeline>/<run>/<time>/<batch>.json ──▶ data_docs/validations/<pipeline>/<run>/<time>/<batch>.html
     audit/newest.json: the newest results, of all pipelines ─────▶ data_docs/index.html
 
-Pages and list are rendered by Great Expectations; which of them, and where they lie, is decided here.
+Great Expectations renders pages and list; this module decides which ones, and their paths.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TIME = "%Y%m%dT%H%M%S.%fZ"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Listed:
-    """A line of the first page. Times order as their texts do."""
+    """An entry of the index page. Times are in a format that sorts as text."""
 
     time: str
     pipeline: str
@@ -40,17 +40,17 @@ class Listed:
 
     @classmethod
     def of(cls, stored: Path, success: bool, asset: str | None) -> Self:
-        """The line of a result by where it is stored."""
+        """The entry of a result, from its path."""
         pipeline, run, time = stored.parts[-4:-1]
         return cls(time, pipeline, run, stored.stem, success, asset or "")
 
     @property
     def page(self) -> Path:
-        """Where its page is, below the folder of Data Docs."""
+        """The path of its page, below the folder of Data Docs."""
         return Path(_PAGES, self.pipeline, self.run, self.time, f"{self.batch}.html")
 
     def link(self) -> dict[str, Any]:
-        """As Great Expectations' list wants it."""
+        """The entry in the form of Great Expectations' list."""
         return {
             "expectation_suite_name": self.pipeline,
             "expectation_suite_filepath": None,
@@ -73,12 +73,12 @@ class Pages:
     docs: Path
 
     def store(self, key: tuple[str, ...], result: str) -> None:
-        """Keep a result: pipeline, run, time, batch."""
+        """Store a result under pipeline, run, time, batch."""
         *folders, batch = key
         _put(self.results.joinpath(*folders, f"{batch}.json"), result)
 
     def build(self, pipeline: str, run: str) -> None:
-        """The pages of one run's results, and the list with them on it; nothing for a run that has none."""
+        """Build the pages of one run's results, and add them to the list; does nothing without results."""
         stored = sorted((self.results / pipeline / run).glob("*/*.json"))
         if not stored:
             return
@@ -116,7 +116,7 @@ class Pages:
         return self.results / "newest.json"
 
     def _newest(self) -> list[Listed]:
-        """The lines of the last list; where there is none that can be read, of the newest results."""
+        """The entries of the last list; if that is unreadable, of the newest results."""
         try:
             return [Listed(**line) for line in json.loads(self._list.read_text())]
         except (FileNotFoundError, ValueError, TypeError):
@@ -125,7 +125,7 @@ class Pages:
 
     @contextmanager
     def _listing(self) -> Iterator[None]:
-        """Pipelines share the list: one at a time."""
+        """A lock on the list, which all pipelines share."""
         with (self.results / ".listing").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -163,7 +163,7 @@ def _not_rendered(line: Listed, error: Exception) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """A file that appears whole. Not synced: the mart does not rely on it, and a power cut may tear the newest."""
+    """Write a file atomically. Not synced: the mart does not depend on it, so a power cut may tear the newest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 """Great Expectations' pages from templates that a process compiles once.
 
-Great Expectations makes its views anew for every page it builds, and with them the template engine: without this, three
-dozen templates are parsed and compiled for every batch, which took longer than filling them.
+Great Expectations creates its views, and with them the template engine, for every page: without this cache, three dozen
+templates are compiled for every batch, which takes longer than rendering them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jinja2.bccache import Bucket, BytecodeCache
 
 
 class CompiledTemplates(BytecodeCache):
-    """The code of templates by name, good for as long as their text is the same."""
+    """A cache of compiled templates by name, valid while their source is unchanged."""
 
     def __init__(self) -> None:
         self._code: dict[str, tuple[str, CodeType | None]] = {}

@@ -1,10 +1,10 @@
-"""Equations 1 and 2 of the paper: what a join costs for a set of queries that share it.
+"""Equations 1 and 2 of the paper: the cost of a join for a set of queries that share it.
 
     COST(S1 ⋈ S2) = b1·Crd(S1) + b2·Crd(S2)      indexing, where a side is a source or is re-indexed
                   + Min(DistKey1, DistKey2)      intersecting the indexes
-                  + bm·Crd(S1 ⋈ S2)              multiplying out, at the sink of queries that want rows
+                  + bm·Crd(S1 ⋈ S2)              materialising rows, at the sink of queries that return rows
 
-Crd of several queries is the size of the union of what they want. Cardinalities of joins follow from rows and
+Crd of several queries is the size of the union of their tuples. Cardinalities of joins follow from rows and
 distinct keys under containment: |S1 ⋈ S2| = rows1·rows2 / max(keys1, keys2).
 """
 
@@ -44,21 +44,21 @@ class JoinCost:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A side of a join: how many combinations it stands for, and for each stream how many tuples are left."""
+    """A side of a join: its number of combinations, and the number of remaining tuples of each stream."""
 
     combinations: float
     left: dict[str, float]
 
 
 class CostModel:
-    """Costs of trees for sets of queries, from samples. Remembers what it has computed."""
+    """Costs of trees for sets of queries, from samples. Memoized."""
 
     def __init__(self, statistics: Statistics, queries: dict[str, Query]) -> None:
         self._statistics, self._queries = statistics, queries
         self._known: dict[tuple[Tree, frozenset[str]], tuple[JoinCost | None, Estimate]] = {}
 
     def join(self, tree: Tree, sharers: frozenset[str], sinks: frozenset[str] = frozenset()) -> JoinCost:
-        """The last join of a tree, shared by `sharers`; `sinks` are those who want its result as rows."""
+        """The cost of a tree's last join, shared by `sharers`; `sinks` are those that return its result as rows."""
         cost, _ = self._shared(tree, sharers)
         assert cost is not None, "a leaf costs nothing by itself"
         rows = frozenset(name for name in sinks if self._queries[name].materialises)
@@ -66,7 +66,7 @@ class CostModel:
         return JoinCost(cost.index_left, cost.index_right, cost.intersect, pairs)
 
     def alone(self, tree: Tree, query: str) -> float:
-        """A whole tree for one query that shares nothing (MinShared)."""
+        """The cost of a whole tree for one query that shares nothing (MinShared)."""
         one = frozenset((query,))
         return sum(self.join(each, one, one if each == tree else frozenset()).total for each in joins_of(tree))
 
@@ -95,5 +95,5 @@ class CostModel:
         return JoinCost(left, right, min(keys), 0.0), joined
 
     def _keys(self, end: End, side: Estimate, sharers: frozenset[str]) -> float:
-        """Distinct keys of what is left of a stream: not more than tuples are left."""
+        """Distinct keys of a stream's remaining tuples, at most their number."""
         return min(self._statistics.distinct(end, sharers), side.left[end.stream])

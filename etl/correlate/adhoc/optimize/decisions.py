@@ -1,4 +1,4 @@
-"""What was decided, when, and why: words for people, numbers for plots. Plain data, kept as a log."""
+"""Decisions of the optimizer, with reasons in words and numbers; plain data, kept as a log."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Query groups: which queries share the join of an edge (figure 7a). Sharing that does not pay is not done (figure 6).
+"""Query groups: which queries share the join of an edge (figure 7a). Joins are shared only if that pays (figure 6).
 
-    1. seed     the pair that saves most against running both by themselves
-    2. grow     every other query whose joining makes the group cheaper than group and query apart
-    3. again    with the queries that are left, until no pair saves
+    1. seed     the pair with the largest saving over separate execution
+    2. grow     add every query for which the larger group costs less than group and query separately
+    3. repeat   with the remaining queries, until no pair saves anything
 
-Optimal groups are NP-hard to find; this is the paper's greedy way. "Pays" is measured against the group and the query
-apart, not against all members apart: a group never keeps a member who makes it dearer (ADR 43).
+Optimal groups are NP-hard to find; this is the paper's greedy algorithm. "Pays" compares with group and query separate,
+not with all members separate: a group never keeps a member that makes it more expensive (ADR 43).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Group = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class GroupCost:
-    """Why a group is one: its cost shared and apart."""
+    """A group's cost, shared and separate."""
 
     members: Group
     shared: float
@@ -42,16 +42,16 @@ class Grouping:
         self._model, self._tree, self._queries = model, edge_tree(edge), queries
 
     def cost(self, members: Group) -> float:
-        """The edge's join for all members together. Two-way queries end here, the others are joined further."""
+        """The cost of the edge's join for all members together. Two-way queries end here, others are joined further."""
         sinks = frozenset(name for name in members if len(self._queries[name].streams) == 2)
         return self._model.join(self._tree, members, sinks).total
 
     def pays(self, group: Group, name: str) -> float:
-        """What is saved by taking a query into a group, against running it beside the group."""
+        """The saving of adding a query to a group over running it separately."""
         return self.cost(group) + self.cost(frozenset((name,))) - self.cost(group | {name})
 
     def from_scratch(self, names: list[str]) -> list[Group]:
-        """The paper's greedy groups, unless one group for all, or none, costs less."""
+        """The paper's greedy groups, unless a single group, or no groups, costs less."""
         greedy, everybody = self._greedy(sorted(names)), [frozenset(names)]
         apart = [frozenset((name,)) for name in sorted(names)]
         return min(greedy, everybody, apart, key=lambda groups: sum(self.cost(group) for group in groups))
@@ -89,11 +89,11 @@ class Grouping:
 
     @staticmethod
     def _partners(one: int, many: int) -> int:
-        """Beyond a few dozen queries each is tried as a seed with its next few only: growing finds the rest."""
+        """Beyond a few dozen queries, seeds pair each query with its next few only; growing finds the rest."""
         return many if many <= 48 else min(many, one + 9)
 
     def placed(self, groups: list[Group], name: str) -> list[Group]:
-        """Incrementally: a new query goes to the group that saves most, or into one of its own."""
+        """Incrementally: add a new query to the group with the largest saving, or to a new one."""
         best = max(groups, key=lambda group: self.pays(group, name), default=None)
         if best is None or self.pays(best, name) <= 0:
             return [*groups, frozenset((name,))]

@@ -1,7 +1,7 @@
-"""The optimizer: shares eagerly when a query is created, then by cost when statistics are there (figure 5).
+"""The optimizer: shares eagerly when a query is created, then by cost once there are statistics (figure 5).
 
-    create      the largest subquery that runs already is reused, whatever it costs; otherwise only scans are shared
-    reoptimize  groups, then join orders: for the changed queries and those they meet, or for all past one half changed
+    create      reuses the largest subquery that is running, regardless of cost; otherwise shares only scans
+    reoptimize  groups, then join orders: for changed queries and their groups, or for all if over half have changed
 
 It never touches running joins: it returns plans, which take effect at a bucket boundary, and the decisions that led
 to them.
@@ -25,7 +25,7 @@ HOLISTIC_SHARE = 0.5  # of all queries changed since the last holistic plan
 
 @dataclass(frozen=True, slots=True)
 class OptimizerConfig:
-    """What may be switched off, to measure what it is worth."""
+    """Switches for parts of the optimizer, for measurements."""
 
     grouping: bool = True
     reordering: bool = True
@@ -34,7 +34,7 @@ class OptimizerConfig:
 
 @dataclass
 class OptimizerState:
-    """What the optimizer remembers between calls; plain data."""
+    """The optimizer's state between calls; plain data."""
 
     plan: Plan = field(default_factory=Plan)
     queries: dict[str, Query] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Optimizer:
     # -- eager ------------------------------------------------------------------------------------------------------
 
     def change(self, slot: int, create: Iterable[Query], delete: Iterable[str]) -> tuple[Plan, list[Decision]]:
-        """The plan at once after queries came and went: nothing is weighed, whatever runs already is reused."""
+        """The immediate plan after changes of queries: reuses running subqueries, without costs."""
         state, decisions = self.state, []
         choices = dict(state.plan.choices)
         for name in delete:
@@ -72,7 +72,7 @@ class Optimizer:
     def _eager(
         self, query: Query, using: Mapping[Node, int], choices: Mapping[str, Choice]
     ) -> tuple[Choice, Node | None]:
-        """The query's tree around the largest subquery that runs already, in the group where it runs."""
+        """A tree for the query that contains the largest running subquery, in that subquery's group."""
         mine = frozenset(query.edges)
         candidates = [node for node in using if {each.edge for each in joins_of(node.tree)} <= mine]
         best = max(candidates, key=lambda node: (len(node.groups), using[node], str(node.tree)), default=None)
@@ -85,7 +85,7 @@ class Optimizer:
         return Choice(tree, groups), best
 
     def _group_of(self, edge: Edge, choices: Mapping[str, Choice]) -> int:
-        """The group of an edge that somebody has, else a new one."""
+        """An existing group of an edge, else a new one."""
         if self.config.grouping:
             found = [choice.groups[edge] for choice in choices.values() if edge in choice.groups]
             return found[-1] if found else self._new_group()
@@ -161,7 +161,7 @@ class Optimizer:
     def _number(
         self, edge: Edge, group: Group, numbers: Mapping[str, Mapping[Edge, int]], fresh: list[str], *, holistic: bool
     ) -> int:
-        """A group that goes on keeps its number, so that what was computed for it stays valid."""
+        """A continuing group keeps its number, so that its cached results stay valid."""
         old = {numbers[name][edge] for name in group if name not in fresh}
         return old.pop() if len(old) == 1 and not holistic else self._new_group()
 
@@ -172,14 +172,14 @@ class Optimizer:
             return Plan({name: Choice(left_deep(query), groups[name]) for name, query in state.queries.items()})
         ordering = Ordering(model, state.queries, groups)
         choices = {name: Choice(trees[name], groups[name]) for name in state.queries}
-        movable = list(state.queries) if holistic else self._met(groups)
+        movable = list(state.queries) if holistic else self._affected(groups)
         choices |= ordering.initial(movable)
         hoped = ordering.settle(dict(choices), movable)
         kept = ordering.settle({name: Choice(trees[name], groups[name]) for name in state.queries}, movable)
         return min((Plan(hoped), Plan(kept)), key=ordering.total)
 
-    def _met(self, groups: Mapping[str, Groups]) -> list[str]:
-        """The changed queries and those who share a group with one: only their execution may be affected."""
+    def _affected(self, groups: Mapping[str, Groups]) -> list[str]:
+        """The changed queries and those that share a group with one: only their execution may change."""
         fresh = {(edge, groups[name][edge]) for name in self.state.fresh for edge in groups[name]}
         return [name for name in self.state.queries if any(item in fresh for item in groups[name].items())]
 

@@ -1,11 +1,11 @@
 """Join orders with shared cost: iterative dynamic programming over subqueries (figure 7b).
 
     1. per query, dynamic programming over connected sets of its streams; a subquery's cost is the lesser of
-       MaxShared (divided among all who could share it: same tree, same query groups) and MinShared (alone)
-    2. given what the others have chosen, every query in turn takes the tree that adds least to the cost of all;
-       repeated until nobody changes (each change lowers the total, so this ends)
+       MaxShared (divided among all queries that could share it: same tree, same query groups) and MinShared (alone)
+    2. given the other queries' choices, every query in turn takes the tree that adds least to the total cost;
+       repeated until no choice changes (each change lowers the total, so this terminates)
 
-The total counts every shared join once. With at most five streams a query has few trees, so step 2 looks at all of
+The total counts every shared join once. With at most five streams a query has few trees, so step 2 enumerates all of
 them.
 """
 
@@ -43,7 +43,7 @@ def _within(edges: frozenset[Edge], streams: frozenset[str]) -> frozenset[Edge]:
 
 
 def _side(start: str, edges: frozenset[Edge]) -> frozenset[str]:
-    """The streams that hang together with one when an edge is cut."""
+    """The streams connected with this one."""
     found = {start}
     while True:
         more = {s for edge in edges if edge.streams & found for s in edge.streams} - found
@@ -62,7 +62,7 @@ class Ordering:
         return self._model.join(node.tree, sharers, ending).total
 
     def total(self, plan: Plan) -> float:
-        """The cost of all queries: every shared join once."""
+        """The total cost of all queries, counting every shared join once."""
         ends = {name: choice.nodes()[-1] for name, choice in plan.choices.items()}
         return sum(
             self.node_cost(node, frozenset(names), frozenset(n for n in names if ends[n] == node))
@@ -70,12 +70,12 @@ class Ordering:
         )
 
     def initial(self, names: Iterable[str]) -> dict[str, Choice]:
-        """Step 1: every query by itself, hoping that all who could share do."""
+        """Step 1: every query separately, assuming that all possible sharing happens."""
         potential = self._potential(self._queries)
         return {name: Choice(self._best_hoped(name, potential), self._groups[name]) for name in names}
 
     def _potential(self, names: Iterable[str]) -> dict[Node, set[str]]:
-        """Who could share which two-way or larger subquery."""
+        """The queries that could share each two-way or larger subquery."""
         found: dict[Node, set[str]] = {}
         for name in names:
             for node in self._subqueries(self._queries[name]):
@@ -129,7 +129,7 @@ class Ordering:
         return min(most, alone)
 
     def settle(self, choices: dict[str, Choice], movable: Iterable[str]) -> dict[str, Choice]:
-        """Step 2: queries take, in turn, the tree that adds least to what all cost together."""
+        """Step 2: queries take, in turn, the tree that adds least to the total cost."""
         sharers = Plan(choices).sharers()
         using = {node: set(names) for node, names in sharers.items()}
         ending = {node: {n for n in names if choices[n].nodes()[-1] == node} for node, names in using.items()}

@@ -6,7 +6,7 @@
     two neighbouring tasks are idle              ─► in: one takes the other's range
     new queries that share no join               ─► out, if the tasks are busy already
 
-Late means that the median latency passed the threshold in `confirm` slots in succession: one slow slot changes nothing.
+Late means that the median latency exceeded the threshold in `confirm` consecutive slots: one slow slot has no effect.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ScalingConfig:
 
 @dataclass(frozen=True, slots=True)
 class TaskLoad:
-    """What one task reports: latencies of its last slots, newest last, and how busy it is."""
+    """A task's report: latencies of its last slots, newest last, and its utilization."""
 
     latencies_s: tuple[float, ...]
     load: float
@@ -43,7 +43,7 @@ class TaskLoad:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What to do: threads per task, and a partitioning if the number of tasks changes."""
+    """The result: threads per task, and a partitioning if the number of tasks changes."""
 
     threads: Mapping[int, int]
     partitioning: Partitioning | None
@@ -53,7 +53,7 @@ class Scaling:
 def scale(
     slot: int, tasks: Sequence[TaskLoad], partitioning: Partitioning, config: ScalingConfig, unshared_queries: int = 0
 ) -> Scaling:
-    """Threads up or down where that suffices; at most one split or merge of key ranges at a time."""
+    """Adjust threads where that suffices; at most one split or merge of key ranges at a time."""
     threads: dict[int, int] = {}
     decisions: list[Decision] = []
     changed: Partitioning | None = None

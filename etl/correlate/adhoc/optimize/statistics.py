@@ -1,7 +1,7 @@
-"""What the optimizer knows about the streams: a sample of each, with every query's selections evaluated on it.
+"""Statistics of the streams: a sample of each, with every query's selections evaluated on it.
 
-    rows        how many tuples a slot has
-    bits        [sampled tuples, queries]: who wants which
+    rows        number of tuples in a slot
+    bits        [sampled tuples, queries]: which query selects which tuple
     keys        attribute ──► the sampled tuples' key numbers
 
 All cardinalities come from these bits (Crd of a union is the number of rows with any of the bits), scaled from sample
@@ -41,7 +41,7 @@ class StreamSample:
         return self.rows / max(1, len(self.bits))
 
     def wanted(self, queries: Iterable[str]) -> Bools:
-        """The sampled tuples that some of the queries want."""
+        """The sampled tuples that some of the queries select."""
         at = [self.columns[name] for name in queries]
         if len(at) == 1:
             return self.bits[:, at[0]]
@@ -53,7 +53,7 @@ class Statistics:
     samples: Mapping[str, StreamSample]
 
     def cardinality(self, stream: str, queries: Iterable[str]) -> float:
-        """Crd: tuples per slot that some of the queries want (equation 1 by the union itself)."""
+        """Crd: tuples per slot that some of the queries select (equation 1, computed as a union)."""
         sample = self.samples[stream]
         return float(np.count_nonzero(sample.wanted(queries))) * sample.scale
 

@@ -1,4 +1,4 @@
-"""What a user may ask: ad-hoc join queries as plain data, from SQL, within limits.
+"""Ad-hoc join queries: from SQL to plain data, within limits.
 
 values      sets of one column's values, closed under and, or, not
 model       streams, join edges, selections, outputs, Query

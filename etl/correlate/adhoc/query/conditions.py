@@ -168,7 +168,7 @@ def _literal(node: exp.Expr) -> Any:
     if isinstance(node, exp.Neg):
         inner = _literal(node.this)
         if isinstance(inner, Decimal):
-            return inner.copy_negate()  # unlike -inner exact, whatever the number of digits
+            return inner.copy_negate()  # exact for any number of digits, unlike -inner
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
         return str(node.this.this)
     if isinstance(node, exp.Literal):
@@ -179,7 +179,7 @@ def _literal(node: exp.Expr) -> Any:
 
 
 def _allowed(operator: type[exp.Expr], value: Any) -> ValueSet:
-    """What `column operator value` lets through. A fraction beside whole numbers is moved to the next of them."""
+    """The set of values that `column operator value` selects. For integer columns a fraction is rounded accordingly."""
     down = up = value
     if isinstance(value, Decimal):
         if not _LEAST <= value <= _MOST:
@@ -196,7 +196,7 @@ def _allowed(operator: type[exp.Expr], value: Any) -> ValueSet:
 
 
 def _beyond(operator: type[exp.Expr], *, above: bool) -> ValueSet:
-    """A comparison with a number beyond all that a column can hold: true of everything that is there, or of nothing."""
+    """A comparison with a number out of the column's range: selects all non-NULL values, or none."""
     if operator in (exp.EQ, exp.In):
         return values.NOTHING
     everything = operator is exp.NEQ or (operator in (exp.LT, exp.LTE)) == above

@@ -1,11 +1,11 @@
-"""The three kinds of values that selections compare and aggregates add up, whatever Arrow type a column has.
+"""The three domains in which selections compare and aggregates compute, for all Arrow types.
 
     integer   int64: integers, booleans, dates, times, timestamps, decimals of up to 18 digits (unscaled)
     float     float64
     text      strings, compared by their bytes
 
-A constant of a query is brought into its column's domain once, at creation; a column of a bucket once, when the
-bucket is made.
+A query's constant is converted to its column's domain once, at creation; a bucket's column once, when the bucket is
+built.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIGITS = 18  # of a decimal whose unscaled value is an int64
 
 
 def domain_of(kind: pa.DataType) -> Domain | None:
-    """The domain of a type, None for types that are only carried, not compared."""
+    """The domain of a type; None for types that can be selected but not compared."""
     if _is_text(kind):
         return "text"
     if pa.types.is_floating(kind):
@@ -44,7 +44,7 @@ def _is_temporal(kind: pa.DataType) -> bool:
 
 
 def constant(value: Any, kind: pa.DataType) -> Any:
-    """A constant in the domain of `kind`: int or Decimal, float, str. Raises ValueError where it has none."""
+    """Convert a constant to the domain of `kind`: int or Decimal, float, str. Raises ValueError if impossible."""
     domain = domain_of(kind)
     if domain == "text":
         if not isinstance(value, str):
@@ -77,7 +77,7 @@ def _integer_of(kind: pa.DataType) -> pa.DataType:
 
 
 def to_numbers(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """A column of the integer or float domain as NumPy, NULL as 0; and where NULL is, None for nowhere."""
+    """A column of the integer or float domain as NumPy, NULL as 0; and the mask of NULLs, None without any."""
     array = to_contiguous(array)
     missing = None if not array.null_count else np.asarray(array.is_null())
     if pa.types.is_decimal(array.type):
@@ -94,7 +94,7 @@ def to_numbers(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[Any], npt
 
 
 def from_numbers(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """Numbers of a domain as a column of `kind` again."""
+    """Convert numbers of a domain back to a column of `kind`."""
     if pa.types.is_decimal(kind):
         lanes = np.stack([values.astype(np.int64), values.astype(np.int64) >> 63], axis=1)
         valid = pa.py_buffer(np.packbits(~missing, bitorder="little").tobytes())

@@ -1,7 +1,7 @@
-"""What a query's text may hold at all. What is not named here is refused: nothing of a text is passed over in silence.
+"""The supported SQL grammar, as an allow list: anything else is refused, so nothing is silently ignored.
 
-Sqlglot reads far more than is shared here (samples, time travel, pivots, natural joins …), and keeps it in
-arguments that a reader of the others would never look at.
+Sqlglot parses far more than is supported here (samples, time travel, pivots, natural joins …), into arguments of nodes
+that code for the supported ones would not read.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from etl.correlate.adhoc.errors import QueryRefused
 from etl.correlate.adhoc.query.place import refuse
 
 MAX_CHARACTERS = 20_000
-MAX_DEPTH = 100  # beyond which conditions could not be followed everywhere: other processes' stacks are fuller
+MAX_DEPTH = 100  # limit of nesting, so that recursion fits into the stack of every process
 NAMES_REFUSED = frozenset(" ,;{}()\n\t\r=")  # in columns of a Delta table
 
 _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(("expressions", "from_", "joins", "where", "group", "hint")),
     exp.From: frozenset(("this",)),
-    exp.Table: frozenset(("this", "alias", "db", "catalog")),  # a database makes the stream an unknown one
+    exp.Table: frozenset(("this", "alias", "db", "catalog")),  # with a database, the stream is unknown
     exp.TableAlias: frozenset(("this",)),
     exp.Join: frozenset(("this", "on", "side", "kind", "using")),
     exp.Group: frozenset(("expressions",)),
@@ -48,7 +48,7 @@ _WORDS: dict[tuple[type[exp.Expr], str], str] = {
 
 
 def check_text(sql: str) -> None:
-    """What no parser and no database could keep."""
+    """Refuse text that parser or database cannot handle."""
     if len(sql) > MAX_CHARACTERS:
         raise QueryRefused(f"the text has {len(sql):,} characters, {MAX_CHARACTERS:,} are allowed", 1, 1)
     for at, character in enumerate(sql):
@@ -59,12 +59,12 @@ def check_text(sql: str) -> None:
 
 
 def too_deep() -> QueryRefused:
-    """The refusal of conditions that are nested without end."""
+    """The error for conditions that are nested too deeply."""
     return QueryRefused(f"conditions are nested more than {MAX_DEPTH} deep; IN takes many values at once", 1, 1)
 
 
 def check_grammar(sql: str, select: exp.Select) -> None:
-    """Refuse whatever a query cannot have."""
+    """Refuse unsupported syntax."""
     level: list[exp.Expr] = [select]
     for _ in range(MAX_DEPTH):
         below: list[exp.Expr] = []
@@ -87,7 +87,7 @@ def _check_node(sql: str, node: exp.Expr) -> None:
 
 
 def check_name(sql: str, node: exp.Expr, name: str) -> None:
-    """Refuse an output's name that no table can have."""
+    """Refuse an output's name that a table cannot have."""
     if NAMES_REFUSED & set(name):
         raise refuse(
             sql, node, f"an output is named {name!r}; blanks and , ; {{ }} ( ) = cannot be in a table's column"

@@ -1,7 +1,7 @@
-"""A stream's columns as join keys: numbers of one or two lanes, whatever their type (ADR 42).
+"""A stream's columns as join keys: numbers of one or two lanes, for any type (ADR 42).
 
-Integers, booleans, dates and timestamps are themselves; two integers are two lanes; everything else is a fingerprint
-of 128 bits, which is taken for the key. A NULL joins with nothing.
+Integers, booleans, dates and timestamps are one lane; two integers are two lanes; everything else is a fingerprint of
+128 bits, which is treated as the key. A NULL joins with nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from etl.columnar.keys import encode, to_contiguous, valid
 
 
 def comparison_kind(kind: pa.DataType) -> str | None:
-    """Under which kind a column is compared as a key, whatever its width; None: it cannot be a key."""
+    """The kind of key that a column is, regardless of width; only equal kinds join. None: it cannot be a key."""
     if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and not pa.types.is_uint64(kind)):
         return "integer"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):

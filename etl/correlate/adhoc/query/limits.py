@@ -1,4 +1,4 @@
-"""What is allowed of queries: how they are named, how many there are, how long they live, how far back they look."""
+"""Limits of queries: names, quotas, lifetimes, windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the service allows."""
+    """The service's limits."""
 
     slot: timedelta = timedelta(seconds=10)
     retention: timedelta = timedelta(hours=1)
@@ -23,7 +23,7 @@ class Limits:
 
 
 def window_slots(name: str, within: timedelta, limits: Limits) -> int:
-    """A window in slots; refused where it is none, not whole, or longer than what is retained."""
+    """A window in slots; raises if it is not positive, not a multiple of a slot, or longer than the retention."""
     if within <= timedelta(0) or within % limits.slot:
         raise WindowRefused(name, str(within), f"is not a whole number of slots of {limits.slot}")
     if within > limits.retention:

@@ -1,4 +1,4 @@
-"""A query as values: which streams, which equalities join them, what is selected of each, what comes out.
+"""A query as values: streams, join edges, selections, outputs.
 
 streams      V ──vid── W ──usr── C     two to five, joined as a tree; an edge may compare several columns at once
 selections   per stream, alternatives (OR) of column conditions (AND)
@@ -21,7 +21,7 @@ AggregateKind = Literal["count", "sum", "avg", "min", "max"]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream's name and columns, as queries see it."""
+    """A stream's name and columns, as visible to queries."""
 
     name: str
     columns: Mapping[str, pa.DataType]
@@ -80,7 +80,7 @@ class Aggregate:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The columns that an average brings with it, so that averages can be added up: its sum and its count."""
+        """The extra columns of an average, so that averages can be merged: its sum and count."""
         return (f"{self.name}__sum", f"{self.name}__count") if self.kind == "avg" else ()
 
 
@@ -113,7 +113,7 @@ class Query:
 
     @property
     def materialises(self) -> bool:
-        """Whether its sink multiplies out: rows are wanted, not only counts or aggregates of them."""
+        """Whether its sink materialises rows, not only counts or aggregates."""
         return not self.aggregates
 
     @property
@@ -124,7 +124,7 @@ class Query:
         return [each.end(stream) for each in self.edges if stream in each.streams]
 
     def columns_used(self, stream: str) -> set[str]:
-        """Every column of the stream that a bucket must hold for this query."""
+        """The columns of the stream that a bucket needs for this query."""
         used = {name for end in self.attributes(stream) for name in end.columns}
         used |= {name for alternative in self.selections.get(stream, ()) for name in alternative}
         outputs = [c.of for c in self.columns] + [a.of for a in self.aggregates if a.of] + list(self.group_by)

@@ -1,10 +1,10 @@
-"""A query's SQL as a Query, or a refusal in one sentence that names line and column.
+"""Parse SQL to a `Query`, or raise an error that names line and column.
 
     select v.vid, w.duration from videos v join views w on v.vid = w.vid where v.lang = 'ENG' and w.geo = 'GER'
     select c.usr, count(*), avg(w.duration) from … where … group by c.usr
 
-Text is parsed by sqlglot in Spark's dialect, never by us. What cannot be shared or run is refused here, so that no
-query is half-created.
+Text is parsed by sqlglot in Spark's dialect, never by us. Everything unsupported is refused here, before the query is
+created.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CLAUSES = {
 
 
 def parse_query(name: str, sql: str, window: int, streams: Mapping[str, Stream]) -> Query:
-    """The query that `sql` asks for over the declared streams, with a window of so many slots."""
+    """Parse a query over the declared streams, with a window in slots."""
     check_text(sql)
     try:
         return _query(name, sql, window, streams)
@@ -133,7 +133,7 @@ def _condition(select: exp.Select) -> exp.Expr | None:
 
 
 def _join_tree(equalities: list[Equality], select: exp.Select, scope: Scope) -> tuple[Edge, ...]:
-    """The equalities as the edges of a tree over the streams; what follows from others is left out."""
+    """The equalities as the edges of a tree over the streams; redundant ones are left out."""
     known: dict[ColumnOf, ColumnOf] = {}  # union-find over columns
 
     def root(of: ColumnOf) -> ColumnOf:
@@ -250,9 +250,9 @@ def _star(node: exp.Expr, scope: Scope) -> list[OutputColumn]:
 
 
 def _distinct_names(outputs: list[OutputColumn | Aggregate]) -> tuple[OutputColumn | Aggregate, ...]:
-    """Outputs of the same name, as * makes them, are told apart by their stream, then by a number.
+    """Make outputs of the same name, such as from *, unique by prefixing their stream, then by a number.
 
-    Tables do not tell capitals from small letters, and an average takes two names more.
+    Column names in tables are case-insensitive, and an average needs two more names.
     """
     names, taken = [each.name.lower() for each in outputs], set[str]()
     found: list[OutputColumn | Aggregate] = []

@@ -1,4 +1,4 @@
-"""Where in a query's text something stands, for refusals that a user can act on."""
+"""Positions in a query's text, for error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from etl.correlate.adhoc.query.model import ColumnOf, Stream
 
 
 def refuse(sql: str, node: exp.Expr | None, reason: str) -> QueryRefused:
-    """The refusal of what stands at `node`: at the first character of anything inside it, else of the text."""
+    """The error for `node`: at the first known position inside it, else at the start of the text."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta] if node is not None else []
     before = sql[: min(starts, default=0)]
     return QueryRefused(reason, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
@@ -21,13 +21,13 @@ def refuse(sql: str, node: exp.Expr | None, reason: str) -> QueryRefused:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The streams that a query names, by the name its columns are qualified with."""
+    """The streams of a query, by alias."""
 
     sql: str
     streams: Mapping[str, Stream]  # alias, folded to lower case
 
     def resolve(self, node: exp.Column) -> ColumnOf:
-        """The stream and column that a name means."""
+        """The stream and column of a name."""
         name = node.name
         if node.table:
             stream = self.streams.get(node.table.lower())

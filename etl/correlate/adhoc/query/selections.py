@@ -1,13 +1,13 @@
 """All queries' selections of one stream, evaluated together (section 2 of the paper: query sets).
 
     column values     ..... 3 ..... 7 .......      cut points of all queries on the column
-    cells              0    1   2   3    4  (5: NULL)    within a cell no query can tell values apart
-    tables             cell → which queries the column lets through (bitset)
+    cells              0    1   2   3    4  (5: NULL)    all values of a cell match the same queries
+    tables             cell → queries whose condition on the column holds (bitset)
     query set          AND over the columns of tables[cell]
 
 A query with alternatives (OR over columns) has one bit in each of several planes; its bit is the OR of the planes.
 The cost per tuple is a search among the cut points and a few words per column, whatever the number of queries;
-`active` tells beforehand, from the cells that occur, which queries can match at all, and only their bits are made.
+`active` determines first, from the cells that occur, which queries can match at all; only their bits are computed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Cells:
         return _look_up(self._lookup_table, values, self.points[0] - 1)
 
     def _locate_text(self, column: pa.Array) -> I32:
-        """Each distinct string is ranked among the points once."""
+        """Each distinct string is searched once."""
         encoded = column.dictionary_encode()
         strings = encoded.dictionary.cast(pa.string())
         ranks = np.asarray(pc.rank(pa.concat_arrays([pa.array(self.points, pa.string()), strings]), tiebreaker="dense"))
@@ -106,7 +106,7 @@ class Cells:
 
 @kernel
 def _look_up(table: I32, values: I64, first: int) -> I32:
-    """The cells of values; those outside the table have the cells of its ends."""
+    """The cells of values, clamped to the ends of the table."""
     cells, last = np.empty(len(values), np.int32), len(table) - 1
     for at in range(len(values)):
         if values[at] <= first:
@@ -128,10 +128,9 @@ class Selections:
         self._planes = [_plane(self._cells, alternatives, at) for at in range(planes)]
 
     def locate(self, table: pa.Table) -> dict[str, I32]:
-        """The cells of a table's rows, column by column: made once, used for every group of queries.
+        """The cells of a table's rows, column by column: computed once, used for every group of queries.
 
-        A column that the table lacks was not asked for when its tuples came: only queries that must not see them do
-        now.
+        A column that the table lacks is used only by queries that are newer than its tuples, and must not see them.
         """
         there, rows = set(table.column_names), table.num_rows
         return {
@@ -140,7 +139,7 @@ class Selections:
         }
 
     def active(self, cells: Mapping[str, I32], rows: int) -> int:
-        """A mask of the queries that some row may match. No other query can match any."""
+        """A mask of the queries that can match some row."""
         if not rows:
             return 0
         present = {name: np.flatnonzero(np.bincount(at)) for name, at in cells.items()}
@@ -153,7 +152,7 @@ class Selections:
         return found
 
     def evaluate(self, cells: Mapping[str, I32], rows: int, wanted: int) -> U64:
-        """The query sets of all rows, for the queries of the mask `wanted` only."""
+        """The query sets of all rows, for the queries in the mask `wanted`."""
         positions = bitsets.positions_of(wanted)
         words = np.zeros((rows, bitsets.words_for(len(positions))), np.uint64)
         for having, tables in self._planes:

@@ -1,11 +1,11 @@
-"""Sets of values of one column: what a selection lets through. Closed under and, or, not.
+"""Sets of values of one column, as selected by a condition. Closed under and, or, not.
 
     x > 3 and x <= 7     ...3]((3   7](7...        cuts: after 3, after 7
     x <> 5               everything, cuts: before 5, after 5
 
-A set is a run of cuts in ascending order: membership flips at each. A cut lies before or after a value, so that open
-and closed ends and single values are the same thing. NULL is in a set only if `null` says so; NOT of a comparison
-does not let NULL through.
+A set is a list of cuts in ascending order: membership flips at each. A cut lies before or after a value, so that open
+and closed ends and single values are represented alike. NULL is in a set only if `null` is true; NOT of a comparison
+does not select NULL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BEFORE, AFTER = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    below: bool  # whether values under the first cut belong
+    below: bool  # whether values below the first cut belong
     cuts: tuple[Cut, ...] = ()
     null: bool = False
 
@@ -68,7 +68,7 @@ def above(value: Any, *, inclusive: bool) -> ValueSet:
 
 
 def union_of(sets: Sequence[ValueSet]) -> ValueSet:
-    """All of them, two and two: thousands of values are allowed in IN."""
+    """The union, merged pairwise: IN may have thousands of values."""
     found = list(sets)
     while len(found) > 1:
         odd = found[len(found) & ~1 :]

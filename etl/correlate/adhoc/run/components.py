@@ -1,10 +1,10 @@
-"""Queries that share some join, with what they have computed together: query sets and join results.
+"""Components: queries that share some join, with their cached query sets and join results.
 
     leaf    (stream, when)                ──► the bucket with the component's query sets
-    node    (shared join, when of each)   ──► its result, kept while a later batch may need it
+    node    (shared join, when of each)   ──► its result, kept while later batches may need it
 
-Everything here can be computed again from the buckets: a component is a cache with a name. Query sets hold bits only
-of queries that existed when the bucket came and that some tuple matches, so queries that are idle cost nothing.
+A component is a cache: everything can be recomputed from the buckets. Query sets have bits only of queries that existed
+when the bucket arrived and that some tuple matches, so idle queries cost nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Slots = tuple[When, ...]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A query that runs: its bit's number and the batch from which on it sees tuples."""
+    """A running query: its bit's number and the first batch it sees."""
 
     query: Query
     number: int
@@ -33,16 +33,16 @@ class Running:
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """Names and numbers are given again; all three together are not."""
+        """Names and numbers are reused; the three values together are unique."""
         return self.query.name, self.number, self.created
 
     def covers(self, oldest: int, apart: int) -> bool:
-        """Whether tuples of this batch and later ones, whose slots lie so far apart, are results of it together."""
+        """Whether a combination of tuples from this batch on, with slots this far apart, is a result of the query."""
         return self.created <= oldest and apart < self.query.window
 
 
 class Team:
-    """The queries that share a join, or end in it: what is asked about them in every slot, asked once."""
+    """Queries that share a join or have it last, with cached facts needed in every slot."""
 
     def __init__(self, queries: list[Running]) -> None:
         self.by_number = {each.number: each for each in queries}
@@ -53,14 +53,14 @@ class Team:
         self.created = min(each.created for each in queries)
 
     def covering(self, oldest: int, apart: int, possible: int = -1) -> int:
-        """Of the queries that are possible those whose results such tuples are."""
+        """The queries among `possible` that such a combination is a result of."""
         asked = bitsets.positions_of(self.mask & possible)
         return bitsets.mask_of(number for number in asked if self.by_number[number].covers(oldest, apart))
 
 
 @dataclass(frozen=True, slots=True)
 class LeafSets:
-    """A bucket with query sets of those queries that were awake when it was asked for; None: nobody wants a tuple."""
+    """A bucket with query sets of the queries that were awake when they were computed; None: no tuple is selected."""
 
     evaluated: int
     factor: Factor | None
@@ -90,7 +90,7 @@ class Component:
         return found
 
     def set_leaf(self, stream: str, when: When, leaf: LeafSets) -> None:
-        """New query sets of a bucket: results that were made from older ones lack queries that have woken up since."""
+        """Set a bucket's query sets; drops results from older sets, which lack queries that have woken up since."""
         if (stream, when) in self.leaves:
             for node, slots in list(self.results):
                 if dict(zip(node.streams, slots, strict=True)).get(stream) == when:
@@ -98,7 +98,7 @@ class Component:
         self.leaves[stream, when] = leaf
 
     def retain(self, held: Container[tuple[str, When]]) -> None:
-        """Forget what was made of buckets that are gone."""
+        """Drop cached results of buckets that no longer exist."""
         for key in [key for key in self.leaves if key not in held]:
             del self.leaves[key]
         for node, slots in list(self.results):
@@ -112,7 +112,7 @@ class Component:
 
 
 def build(plan: Plan, running: Mapping[str, Running], before: list[Component], slot: int) -> list[Component]:
-    """The components of a plan, with what can be taken over of what was computed for the plan before."""
+    """The components of a plan, with reusable results of the previous plan's components."""
     found = []
     for names in plan.components():
         component = Component({name: running[name] for name in names})
@@ -137,7 +137,7 @@ def _wire(component: Component, choices: Mapping[str, Choice]) -> None:
 
 
 def _inherit(component: Component, old: Component, slot: int) -> None:
-    """Sets and results stay true for queries that took part when they were made; others need new ones."""
+    """Reuse sets and results for queries that took part in computing them."""
     older = any(each.created < slot for each in component.members.values())
     if not older or not _covered(component.members.values(), old.members.values(), slot):
         return
@@ -150,7 +150,7 @@ def _inherit(component: Component, old: Component, slot: int) -> None:
 
 
 def _covered(now: Iterable[Running], before: Iterable[Running], slot: int) -> bool:
-    """Whether everybody was there before, save those created at this very slot, who see nothing older."""
+    """Whether all queries existed before, except those created at this slot, which see nothing older."""
     return {each.number for each in now if each.created < slot} <= {
         each.number for each in before if each.created < slot
     }

@@ -1,14 +1,14 @@
-"""One slot after the other for all queries: the whole of AJoin's data processing, without Spark.
+"""Process slot by slot for all queries: AJoin's complete data path, without Spark.
 
-    apply(changelog)        before a slot: queries come and go, the plan or the partitioning changes
+    apply(changelog)        before a slot: queries start or end, the plan or the partitioning changes
     ingest(slot, tables)    a bucket per stream that some query reads
-    results(task)           what every query gets from this slot, all of it or one task's part
-    adopt, hold             the same where somebody else keeps queries and buckets, and slots may come in pieces
+    results(task)           every query's results of this slot, all of them or one task's part
+    adopt, hold             the same when the caller manages queries and buckets, and slots may arrive in pieces
 
-A result belongs to the batch of the tuple that came last. So at batch t exactly the combinations of buckets whose
-latest came with t are joined, each once, whatever the plan was before; every combination's join can be computed again
-from its buckets. Hence plans change without losing or doubling anything (figure 13), and the buckets are all the state
-there is to keep. Where slots come whole, a slot is its own batch (ADR 40).
+A result belongs to the batch of its latest tuple. So at batch t exactly the combinations of buckets whose latest
+arrived with t are joined, each once, whatever the previous plan was; every combination's join can be recomputed from
+its buckets. Hence plan changes lose and duplicate nothing (figure 13), and the buckets are the only state. Where slots
+arrive whole, a slot is its own batch (ADR 40).
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from etl.correlate.adhoc.run.scan import Located, Scan
 from etl.correlate.adhoc.run.sinks.result import QueryRows
 from etl.correlate.adhoc.run.sinks.sink import Sink
 
-ROWS_MOST = 1 << 62  # of a query in a slot, unless somebody says less
-_ALONE = 1 << 30  # group numbers from here on belong to queries that no plan mentions
+ROWS_MOST = 1 << 62  # default limit per query and slot
+_ALONE = 1 << 30  # group numbers from here on are for queries that are in no plan
 
 
 @dataclass
 class SlotResult:
-    """What one slot gave: rows or partial aggregates by query, and what it took."""
+    """The results of one slot: rows or partial aggregates by query, and counters."""
 
     slot: int
     rows: dict[str, QueryRows] = field(default_factory=dict)
     partials: dict[str, pa.Table] = field(default_factory=dict)
-    too_many: set[str] = field(default_factory=set)  # queries that had more rows than they may, and have none here
+    too_many: set[str] = field(default_factory=set)  # queries that exceeded the row limit; they have no rows here
     joins: int = 0  # combinations of buckets that were joined for some query
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that must be kept to go on after a failure: buckets as arrays, queries and plan as values."""
+    """The state for recovery: buckets as arrays, queries and plan as values."""
 
     slot: int
     buckets: tuple[BucketArrays, ...]
@@ -63,7 +63,7 @@ class Snapshot:
 
 
 class AdhocJoin:
-    """Shared ad-hoc joins over declared streams. `late` off multiplies out at every join: to compare with."""
+    """Shared ad-hoc joins over declared streams. `late=False` materialises at every join, as a baseline."""
 
     def __init__(
         self, streams: Mapping[str, Stream], *, first_slot: int = 0, tasks: int = 1, late: bool = True
@@ -93,9 +93,9 @@ class AdhocJoin:
             self._replan(changelog.plan or self.plan)
 
     def _free_number(self) -> int:
-        """The lowest number that no query has.
+        """The lowest unused bit number.
 
-        Sets of older buckets may still hold its former owner's bit. No mask asks for it: masks name a query only for
+        Sets of older buckets may still have its former owner's bit. No mask includes it: masks name a query only for
         slots since its creation.
         """
         taken = {each.number for each in self.running.values()}
@@ -117,13 +117,13 @@ class AdhocJoin:
         }
 
     def adopt(self, batch: int, running: Mapping[str, Running], plan: Plan) -> None:
-        """Queries and plan as somebody else keeps them, from a batch on."""
+        """Set queries and plan, managed by the caller, from a batch on."""
         self.next_slot, self.running = batch, dict(running)
         self._replan(plan)
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """What buckets must hold of every stream that some query reads."""
+        """The columns that buckets need, by stream."""
         return {name: tuple(scan.columns) for name, scan in self._scans.items()}
 
     def _default(self, name: str) -> Choice:
@@ -133,7 +133,7 @@ class AdhocJoin:
     # -- slots -----------------------------------------------------------------------------------------------------
 
     def ingest(self, slot: int, tables: Mapping[str, pa.Table]) -> None:
-        """Make the slot's buckets. Streams without a reader, and columns that no query uses, are not kept."""
+        """Build the slot's buckets. Unused streams and columns are not kept."""
         if slot != self.next_slot:
             raise BucketsOutOfOrder(slot, self.next_slot)
         for stream, scan in self._scans.items():
@@ -147,7 +147,7 @@ class AdhocJoin:
         self.history = self.history.pruned(slot + 1 - max(windows.values(), default=0))
 
     def hold(self, batch: int, buckets: Iterable[Bucket]) -> None:
-        """Exactly these buckets are there; those of `batch` are new. What was made of others is forgotten."""
+        """Set the current buckets; those of `batch` are new. Cached results of other buckets are dropped."""
         held = {(bucket.stream, bucket.when): bucket for bucket in buckets}
         same = {key for key, bucket in held.items() if self._buckets.get(key) is bucket}
         self._located = {key: each for key, each in self._located.items() if key in same}
@@ -156,7 +156,7 @@ class AdhocJoin:
         self._buckets, self.next_slot = held, batch + 1
 
     def results(self, task: int | None = None) -> SlotResult:
-        """What every query gets from the newest slot: all of it, or the part of one task."""
+        """Every query's results of the newest slot: all of them, or one task's part."""
         found = SlotResult(self.next_slot - 1)
         for component in self._components:
             component.awake = self._awake(component)
@@ -181,7 +181,7 @@ class AdhocJoin:
         return self.streams[of.stream].columns[of.column]
 
     def _combinations(self, component: Component, root: Node, team: Team) -> Iterator[tuple[Slots, int]]:
-        """The buckets, one per stream in order of name, whose results are new; and the queries that they are for."""
+        """Combinations of buckets, one per stream in order of name, with new results; and the queries they are for."""
         newest, possible, there = self.next_slot - 1, team.mask & component.awake, list[list[When]]()
         if not possible:
             return
@@ -203,7 +203,7 @@ class AdhocJoin:
     # -- joins -----------------------------------------------------------------------------------------------------
 
     def _join(self, component: Component, node: Node, slots: Slots, mask: int) -> Factor | Flat | None:
-        """A node's result for one combination. Results that are joined further are kept for all who share them."""
+        """A node's result for one combination. Results that are joined further are cached for all sharing queries."""
         if node not in component.inner:
             return self._joined(component, node, slots, mask)
         if (node, slots) not in component.results:
@@ -234,7 +234,7 @@ class AdhocJoin:
         return eager.join_flat(left, right, node.tree.edge, mask)
 
     def _leaf(self, component: Component, stream: str, when: When) -> Factor | None:
-        """A bucket with the component's query sets; None if no query that is awake wants any of its tuples."""
+        """A bucket with the component's query sets; None if no awake query selects any of its tuples."""
         leaf = component.leaves.get((stream, when))
         if leaf is None or component.awake & component.readers[stream] & ~leaf.evaluated:
             bucket = self._buckets.get((stream, when))
@@ -244,7 +244,7 @@ class AdhocJoin:
         return leaf.factor
 
     def _awake(self, component: Component) -> int:
-        """The queries that may want some tuple of every stream they read. The others have no result in this slot."""
+        """The queries that may select some tuple of each of their streams. Others have no result in this slot."""
         asleep = 0
         for stream, readers in component.readers.items():
             buckets = (bucket for (name, _), bucket in self._buckets.items() if name == stream)

@@ -1,7 +1,7 @@
-"""The one scan of a stream for all queries that read it: which columns to keep, and everybody's selections.
+"""The shared scan of a stream for all queries that read it: columns to keep, and all selections.
 
-A bucket is located once: each value's cell among all queries' constants, and from the cells that occur, which queries
-can match at all. Groups of queries then ask for their own bits; a query that cannot match is never asked for.
+A bucket is located once: each value's cell among all queries' constants, and from the cells that occur, the queries
+that can match at all. Groups of queries then compute only their own bits, without queries that cannot match.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from etl.correlate.adhoc.run.joins.bucket import Bucket, When
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What one stream's readers need together."""
+    """The combined needs of one stream's queries."""
 
     readers: tuple[Running, ...]  # by their bit's number, as the selections' bits are
     columns: list[str]
@@ -39,7 +39,7 @@ class Scan:
         )
 
     def take_over(self, located: Located, bucket: When) -> Located | None:
-        """What was located before queries came and went, if everybody who sees the bucket took part in it."""
+        """Reuse cells from before a change of queries, if they cover all queries that see the bucket."""
         before = {each.identity for each in located.scan.readers}
         stay = bitsets.mask_of(each.number for each in self.readers if each.identity in before)
         if any(each.created <= bucket.batch and each.identity not in before for each in self.readers):
@@ -57,7 +57,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A bucket's cells, and the numbers of the queries that may want some of its tuples."""
+    """A bucket's cells, and the numbers of the queries that may select some of its tuples."""
 
     scan: Scan
     cells: Mapping[str, I32]

@@ -1,7 +1,7 @@
-"""The baselines on the same representation as the tree, compiled like it: what remains is the algorithm's own cost.
+"""The baselines, compiled and on the same representation as the tree, so that only the algorithms differ.
 
-Every document's pairs lie in the order of their attributes, so two documents are compared by one merge that ends at
-the first conflict. Attributes that most documents have come first: that is where conflicts are found soonest.
+Every document's pairs are sorted by attribute, so two documents are compared by one merge that ends at the first
+conflict. The most common attributes come first, where conflicts are found soonest.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 At a node, per attribute that its children have (a *group*), one of four ways:
 
     the document has the attribute         1. enter the child with its value, if any; a pair is shared from there on
-    it has not, and nothing below the      2. all documents below join if a pair is shared already, none otherwise:
-    group has an attribute of it              one run, without looking at a node
-    it has not, no pair is shared yet,     3. jump to the nodes below that hold a pair of the document (the header
-    and few nodes below hold one of its       table), unless an attribute on the path up to here is the document's too:
+    it lacks it, and no node below the     2. all documents below join if a pair is shared already, none otherwise:
+    group has an attribute of it              one run, without visiting a node
+    it lacks it, no pair is shared yet,    3. jump to the nodes below that hold a pair of the document (the header
+    and few nodes below hold one of its       table), unless the path down to them has an attribute of the document:
                                               then it conflicts, or was entered further up
     otherwise                              4. enter every child
 
-Way 3 is what keeps documents without a frequent attribute from walking through the whole tree.
+Way 3 keeps documents without a frequent attribute from traversing the whole tree.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from etl.correlate.documents.dictionary import I32, I64
 
 Records = npt.NDArray[Any]
 
-_ROOM = 8  # runs per document that there is room for at first
-ABSENT, UNKNOWN = -2, -1  # the document has not the attribute; it has it with a value that the tree has not
+_ROOM = 8  # initial capacity in runs per document
+ABSENT, UNKNOWN = -2, -1  # the document lacks the attribute; its value is not in the tree
 
 
 NODE = np.dtype(
@@ -49,7 +49,7 @@ CHILD = np.dtype([("node", np.int32), ("label", np.int32)])
 
 
 class TreeArrays(NamedTuple):
-    """What the descent reads. Node 0 is the root; nodes are in preorder. One node and one group more end the last."""
+    """The arrays of a tree. Node 0 is the root; nodes are in preorder. A sentinel node and group end the last ones."""
 
     offsets: I64  # the documents in the order of the tree: their labels, rising, and the ranks of the attributes
     labels: I32
@@ -61,15 +61,15 @@ class TreeArrays(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Where labels are: the nodes of a label's slot, in preorder; a label in a tail is where its leaf is."""
+    """The header table: the nodes of a label's slot, in preorder; a label in a tail is listed with its leaf."""
 
-    slot: I32  # of every label, -1: nobody asks for it
+    slot: I32  # of every label, -1: not needed
     offsets: I32
     nodes: I32
 
 
 class Probe(NamedTuple):
-    """One document on its way down."""
+    """One probing document."""
 
     number: int
     limit: int  # only the first `limit` documents of the tree count
@@ -80,7 +80,7 @@ class Probe(NamedTuple):
 
 def descend(tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64) -> I32:
     """Runs (number, from, to) of joinable documents, for each document among the first `limits` of the tree."""
-    room = np.empty((_ROOM * len(limits) + 1024, 3), np.int32)  # what is not used is never touched
+    room = np.empty((_ROOM * len(limits) + 1024, 3), np.int32)  # unused pages are never touched
     found, count = _descend(tree, header, offsets, ranks, labels, limits, numbers, room)
     return found[:count]
 
@@ -172,7 +172,7 @@ def _child_with(tree: TreeArrays, low: int, stop: int, label: int) -> int:
 
 @kernel
 def _tail_joins(tree: TreeArrays, leaf: Any, values: I32, shared: int) -> bool:
-    """Whether a document joins with the rest of a leaf's; `shared`: they share a pair above."""
+    """Whether a document joins with the tail of a leaf's document; `shared`: they share a pair above."""
     for position in range(leaf.tail, tree.offsets[leaf.first + 1]):
         value = values[tree.ranks[position]]
         if value != ABSENT:
@@ -197,7 +197,7 @@ def _few_below(tree: TreeArrays, header: Header, group: int, probe: Probe, ranks
 
 @kernel
 def _holding(tree: TreeArrays, header: Header, group: int, label: int) -> tuple[int, int]:
-    """Nodes with a label below a group, as a part of the header table."""
+    """Nodes with a label below a group, as a range of the header table."""
     first = tree.children[tree.groups[group].start].node
     end = tree.nodes[tree.children[tree.groups[group + 1].start - 1].node].end
     slot = header.slot[label]
@@ -244,7 +244,7 @@ def _jump(
 
 @kernel
 def _begins_with(tree: TreeArrays, leaf: Any, values: I32, label: int) -> bool:
-    """Whether a label of a tail is the first in it of whose attribute the document has a value."""
+    """Whether a label is the first one in a tail whose attribute the document has."""
     position = leaf.tail
     while values[tree.ranks[position]] == ABSENT:
         position += 1

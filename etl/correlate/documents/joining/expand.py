@@ -1,8 +1,8 @@
-"""From runs of a tree to pairs of ids: each at the joiner that is to make it, and not more than wanted.
+"""From runs of a tree to pairs of ids: each at one joiner, up to a limit.
 
-A document that went to several joiners meets others at each of them. A pair is made at the smallest partition that
-both documents went to, and nowhere else. `lower` holds, one bit per partition, the partitions below this joiner's
-that a document went to as well: if two documents have a bit in common there, their pair belongs to somebody else.
+Two documents may meet at several joiners. Their pair is produced only at the smallest partition that both went to.
+`lower` has, one bit per partition, the partitions below this joiner's that a document went to as well: if two documents
+have a common bit there, their pair belongs to another joiner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from etl.correlate.documents.model import Documents, Pairs
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """Documents with the partitions below this joiner's that they went to, one row of words each (no words: none)."""
+    """Documents with their partitions below this joiner's, one row of words each (no words: none)."""
 
     documents: Documents
     lower: U64
@@ -27,7 +27,7 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Pairs, and how many there were before the bound."""
+    """Pairs, and their number before the limit."""
 
     pairs: Pairs
     found: int
@@ -39,7 +39,7 @@ def nowhere_else(count: int) -> U64:
 
 
 def make_pairs(tree: FPTree, tree_lower: U64, probing: Probing, runs: Runs, at_most: int) -> Made:
-    """The pairs of the runs that this joiner makes; the first `at_most` of them in the order of the runs."""
+    """This joiner's pairs of the runs; the first `at_most` of them in the order of the runs."""
     lower, others = tree_lower[tree.order], probing.lower
     if not (lower.any() and others.any()):
         lower, others = nowhere_else(len(lower)), nowhere_else(len(others))
@@ -71,7 +71,7 @@ def _count(runs: I32, tree_lower: U64, probe_lower: U64) -> int:
 
 @kernel
 def _fill(runs: I32, tree_ids: I64, probe_ids: I64, tree_lower: U64, probe_lower: U64, left: I64, right: I64) -> None:
-    """As many pairs as there is room for."""
+    """Fill the arrays with pairs."""
     filtered, count = tree_lower.shape[1] > 0, 0
     for run in range(len(runs)):
         probe, mine = probe_ids[runs[run, 0]], probe_lower[runs[run, 0]]

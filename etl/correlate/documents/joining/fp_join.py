@@ -1,9 +1,9 @@
-"""FPTreeJoin over a growing set of documents: each batch meets those before it, then itself, then is stored.
+"""FPTreeJoin over a growing set of documents: each batch is joined with earlier ones, then with itself, then stored.
 
 insert(batch) ──►  1. probe the stored trees  2. join the batch's own tree with itself  3. keep that tree
                       ┌────────┐ ┌───┐ ┌──┐
-stored trees          │  large │ │   │ │  │ ◄── new            trees of like size are merged into one, so there are few
-                      └────────┘ └───┘ └──┘                    and every document is laid out O(log n) times (ADR 37)
+stored trees          │  large │ │   │ │  │ ◄── new            trees of similar size are merged, so there are few
+                      └────────┘ └───┘ └──┘                    and every document is rebuilt O(log n) times (ADR 37)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Stored:
 
 @dataclass(slots=True)
 class FPTreeJoin:
-    """The documents seen so far, ready to be probed. All of them have one dictionary."""
+    """The stored documents. All of them use one dictionary."""
 
     stored: list[Stored] = field(default_factory=list)
 
@@ -47,7 +47,7 @@ class FPTreeJoin:
         return sum(part.tree.nbytes for part in self.stored)
 
     def insert(self, documents: Documents, lower: U64 | None = None, at_most: int = UNBOUNDED) -> Made:
-        """Join a batch with all before it and with itself, and keep it."""
+        """Join a batch with all earlier ones and with itself, and store it."""
         own = nowhere_else(len(documents)) if lower is None else lower
         made = [self.probe(documents, own, at_most)]
         fresh = Stored.of(documents, own)
@@ -74,7 +74,7 @@ class FPTreeJoin:
 
 
 def total(made: list[Made]) -> Made:
-    """Several results as one."""
+    """The sum of several results."""
     return Made(Pairs.concat([part.pairs for part in made]), sum(part.found for part in made))
 
 

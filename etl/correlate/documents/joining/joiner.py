@@ -1,4 +1,4 @@
-"""One joiner: the documents that its partition got in this window, joined as they come, within a budget of bytes."""
+"""One joiner: joins the documents of its partition in this window as they arrive, within a byte budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Joiner:
     needed_bytes: int = 0
 
     def insert(self, documents: Documents, masks: U64, at_most: int = UNBOUNDED) -> Made:
-        """Join documents that came here; `masks` are all partitions that each of them went to."""
+        """Join arriving documents; `masks` are all partitions that each of them went to."""
         needed = self.needed_bytes + tree_bytes(documents)
         if needed > self.budget_bytes:
             raise JoinerBudgetExceeded(needed, self.budget_bytes, len(self.join) + len(documents))

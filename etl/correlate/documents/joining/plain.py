@@ -1,7 +1,7 @@
-"""The baselines as a careful Python programmer writes them: dictionaries, sets, early exits, no arrays.
+"""The baselines in plain Python: dictionaries, sets, early exits, no arrays.
 
-`nested_loop` is also the oracle of the tests: it says nothing but the definition. Both yield, for each document in
-turn, its partners among those before it, so a caller may stop at a time of its choosing.
+`nested_loop` is also the oracle of the tests: it is the definition. Both yield, for each document in turn, its partners
+among earlier ones, so that a caller may stop at any time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Document = Mapping[Hashable, Hashable]
 
 
 def as_mappings(documents: Documents) -> list[dict[Hashable, Hashable]]:
-    """Documents as Python has them: attribute to value."""
+    """Documents as dictionaries from attribute to value."""
     attributes, pairs, offsets = documents.attributes.tolist(), documents.pairs.tolist(), documents.offsets.tolist()
     return [dict(zip(attributes[low:high], pairs[low:high], strict=True)) for low, high in pairwise(offsets)]
 
@@ -35,13 +35,13 @@ def joinable(one: Document, other: Document) -> bool:
 
 
 def nested_loop(documents: Sequence[Document]) -> Iterator[list[int]]:
-    """NLJ: every document against every one before it."""
+    """NLJ: every document against every earlier one."""
     for position, document in enumerate(documents):
         yield [before for before in range(position) if joinable(documents[before], document)]
 
 
 def hash_join(documents: Sequence[Document]) -> Iterator[list[int]]:
-    """HBJ: an inverted index of pairs; who shares one is tested for conflicts."""
+    """HBJ: an inverted index of pairs; documents that share one are tested for conflicts."""
     index: dict[tuple[Hashable, Hashable], list[int]] = defaultdict(list)
     for position, document in enumerate(documents):
         candidates: set[int] = set()

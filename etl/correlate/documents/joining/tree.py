@@ -10,9 +10,9 @@ its pairs in that order, is a path from the root; documents that begin alike sha
 
 Descent for a document: where the children of a node have an attribute that the document has too, only the child with
 its value is entered (found by bisection; for attributes that all documents have this is the paper's direct descent);
-where it has not, all of them are. Documents on the way join from the first shared pair on. A bit mask of the
-attributes below ends the descent early: nothing below can conflict or be shared, so all documents below join, or
-none. They lie side by side in the order of the tree, and are reported as one run.
+otherwise all of them are. Documents on the path join from the first shared pair on. A bit mask of the attributes below
+ends the descent early when nothing below can conflict or be shared: then all documents below join, or none. They are
+adjacent in the order of the tree, and are reported as one run.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ BYTES_PER_PAIR, BYTES_PER_DOCUMENT = 72, 64
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Documents that join, by position: probe `found[:, 0]` with `order[found[:, 1]:found[:, 2]]` of a tree."""
+    """Joining documents, by position: probe `found[:, 0]` with `order[found[:, 1]:found[:, 2]]` of a tree."""
 
     found: I32
 
     @property
     def count(self) -> int:
-        """How many pairs there are, before any is made."""
+        """The number of pairs, without producing them."""
         return int(self.found[:, 2].sum(dtype=np.int64) - self.found[:, 1].sum(dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class FPTree:
-    """An FP-tree; it never changes."""
+    """An immutable FP-tree."""
 
     documents: Documents
     order: I64  # positions of the documents in the order of the tree
     attributes: I32  # the attribute order: attribute codes by rank
     pair_of_label: I32
-    pair_label: I32  # label of every pair of the dictionary, -1 where the tree has it not
+    pair_label: I32  # label of every pair of the dictionary, -1 if it is not in the tree
     attribute_rank: I32  # rank of every attribute, -1 likewise
     arrays: TreeArrays
 
@@ -88,20 +88,20 @@ class FPTree:
         return Runs(descend(of, header, of.offsets, of.ranks, of.labels, limits, self.order))
 
     def probe(self, documents: Documents) -> Runs:
-        """Every document of the tree that joins with one of these."""
+        """All joins of these documents with documents of the tree."""
         limits = np.full(len(documents), len(self.documents), np.int64)
         numbers = np.arange(len(documents), dtype=np.int64)
         return Runs(descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits, numbers))
 
     @cached_property
     def header(self) -> Header:
-        """The header table: where every label is."""
+        """The header table: the nodes of every label."""
         return self._linked(np.arange(len(self.pair_of_label), dtype=np.int32), len(self.pair_of_label))
 
     def _header_without_first(self) -> Header:
-        """The header table of the labels of documents that lack the first attribute: nobody else jumps in a self-join.
+        """The header table of the labels of documents that lack the first attribute: only they jump in a self-join.
 
-        Whoever has the first attribute shares it before it meets a group that it might jump over.
+        A document with the first attribute shares that pair before it reaches a group that it might jump over.
         """
         of = self.arrays
         begins = of.offsets[:-1][np.diff(of.offsets) > 0]
@@ -118,7 +118,7 @@ class FPTree:
         return Header(slot, *link_labels(slot, wanted, of.nodes, of.offsets, of.labels))
 
     def _in_tree(self, documents: Documents) -> tuple[I32, I32]:
-        """Rank and label of every pair of documents that may hold what the tree has never seen."""
+        """Rank and label of every pair of documents, which may have pairs that are not in the tree."""
         attributes, pairs = documents.attributes, documents.pairs
         return _look_up(self.attribute_rank, attributes), _look_up(self.pair_label, pairs)
 
@@ -136,12 +136,12 @@ class FPTree:
 
 
 def attribute_order(documents: Documents) -> I32:
-    """Attributes in the order of the tree: in most documents first, then fewest values, then first seen."""
+    """Attributes in the order of the tree: by number of documents (descending), then values, then first occurrence."""
     return _attribute_order(documents, occurrences(documents.pairs, len(documents.dictionary)))
 
 
 def _attribute_order(documents: Documents, counts: I32) -> I32:
-    """The same from how often every pair occurs: a document has an attribute once, so pairs count its documents."""
+    """The same from the pairs' counts: a document has an attribute once, so these sum to its documents."""
     used = np.flatnonzero(counts)
     attribute_of = documents.dictionary.pair_attribute[used]
     values = np.bincount(attribute_of)
@@ -151,7 +151,7 @@ def _attribute_order(documents: Documents, counts: I32) -> I32:
 
 
 def tree_bytes(documents: Documents) -> int:
-    """An upper bound of what `FPTree.build` and a probe hold at once, results aside."""
+    """An upper bound of the memory of `FPTree.build` and a probe, without results."""
     codes = 4 * (len(documents.dictionary) + len(documents.dictionary.attributes))
     return BYTES_PER_PAIR * len(documents.pairs) + BYTES_PER_DOCUMENT * len(documents) + codes
 

@@ -1,7 +1,7 @@
-"""Compiled loops that lay an FP-tree out: nodes for what sorted documents share, tails for what they do not.
+"""Compiled loops that build an FP-tree: nodes for common prefixes of sorted documents, tails for the rest.
 
-The documents of a subtree lie side by side, those that end at its root first, and nodes are numbered in preorder.
-Arrays that grow with the documents are made here in Python; the loops only fill them (ADR 106).
+The documents of a subtree are adjacent, those that end at its root first, and nodes are numbered in preorder. Arrays
+that grow with the documents are allocated in Python; the loops only fill them (ADR 106).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _count(codes: I32, counts: I32) -> None:
 
 
 def counting_order(keys: I32, bins: int) -> I32:
-    """The positions key by key, those of one key rising: two passes, no comparison. Keys are below `bins`."""
+    """Stable counting sort: the positions by key, in two passes without comparisons. Keys are below `bins`."""
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(occurrences(keys, bins), dtype=np.int64)])
     order = np.empty(len(keys), np.int32)
     _place(keys, starts, order)
@@ -45,19 +45,19 @@ def _place(keys: I32, filled: I64, order: I32) -> None:
 def lay_out_nodes(offsets: I64, labels: I32, ranks: I32, longest: int) -> Records:
     """Nodes in preorder, without their groups and what is below. Documents are in tree order.
 
-    What only one document, or several equal ones, have below the last label that they share with another is no chain
-    of nodes: it is a *tail*, which begins there in `labels` and belongs to one node, the *leaf*. -1: no leaf.
+    The labels that one document, or several equal ones, have below the last label shared with others are not stored as
+    a chain of nodes, but as a *tail*: a position in `labels` that belongs to one node, the *leaf*. -1: no leaf.
     """
-    common = np.zeros(len(offsets), np.int32)  # labels that a document begins with as the one before it does
+    common = np.zeros(len(offsets), np.int32)  # length of the common prefix with the previous document
     nodes = np.empty(_count_nodes(offsets, labels, common) + 1, NODE)
-    path = np.zeros(longest + 1, np.int32)  # the nodes from the root to where the last document ended
+    path = np.zeros(longest + 1, np.int32)  # the nodes from the root to the end of the last document
     _fill_nodes(offsets, labels, ranks, common, path, nodes)
     return nodes
 
 
 @kernel
 def _count_nodes(offsets: I64, labels: I32, common: I32) -> int:
-    documents, nodes, above = len(offsets) - 1, 1, 0  # above: what the equal documents share with the one before them
+    documents, nodes, above = len(offsets) - 1, 1, 0  # above: labels they share with the one before
     for position in range(documents):
         low, length = offsets[position], offsets[position + 1] - offsets[position]
         same, equal = 0, False
@@ -107,7 +107,7 @@ def _fill_nodes(offsets: I64, labels: I32, ranks: I32, common: I32, path: I32, n
 def lay_out_groups(nodes: Records, offsets: I64, ranks: I32) -> tuple[Records, Records]:
     """Groups, one for each attribute that a node's children have, and children by node, then by attribute.
 
-    Nodes learn which groups are theirs, and which attributes are below them.
+    Also sets each node's groups and the attributes below it.
     """
     children = np.empty(len(nodes) - 2, CHILD)
     child_offsets, filled = np.zeros(len(nodes), np.int32), np.empty(len(nodes) - 1, np.int32)
@@ -157,7 +157,7 @@ def _fill_groups(nodes: Records, child_offsets: I32, children: Records, groups: 
 
 
 def link_labels(slot: I32, wanted: int, nodes: Records, offsets: I64, labels: I32) -> tuple[I32, I32]:
-    """The header table of the labels with a slot: the nodes of each, in preorder; for what is in a tail its leaf."""
+    """The header table of the labels with a slot: the nodes of each, in preorder; for labels in a tail, its leaf."""
     starts = np.zeros(wanted + 1, np.int32)
     _count_links(slot, nodes, offsets, labels, starts[1:])
     np.cumsum(starts, out=starts)

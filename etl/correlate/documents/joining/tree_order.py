@@ -1,10 +1,10 @@
-"""Compiled loops that put documents into the order of an FP-tree.
+"""Compiled loops that sort documents into the order of an FP-tree.
 
 A document is a rising sequence of labels; a prefix sorts before what it is a prefix of.
 
     all documents ─► blocks, each of which precedes the next ─► each block sorted        (ADR 106)
-      one pass          some documents, drawn and sorted,          in the cache
-                        tell blocks apart
+      one pass          a sorted sample of documents               in the cache
+                        gives the splitters
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from etl.columnar.jit import allocating_kernel, kernel
 from etl.correlate.documents.dictionary import I32, I64
 
-_INSERTION = 12  # documents from which on a partition is worth making
+_INSERTION = 12  # with fewer documents, insertion sort instead of partitioning
 _SHORT = 48  # labels up to which insertion beats a sort
 _BLOCK = 4_096  # documents of a block
-_DRAWN = 8  # documents of a block that are drawn to tell blocks apart by
+_DRAWN = 8  # sampled documents per block, for splitters
 
 
 def labelled(pairs: I32, pair_label: I32, pair_attribute: I32, attribute_rank: I32) -> tuple[I32, I32]:
@@ -30,7 +30,7 @@ def labelled(pairs: I32, pair_label: I32, pair_attribute: I32, attribute_rank: I
 
 @kernel
 def _pair_up(pair_label: I32, pair_attribute: I32, attribute_rank: I32, both: I32) -> None:
-    """Label and rank of every pair side by side: one place to look at instead of two."""
+    """Interleave label and rank of every pair: one cache miss instead of two."""
     for pair in range(len(pair_label)):
         both[pair, 0], both[pair, 1] = pair_label[pair], attribute_rank[pair_attribute[pair]]
 
@@ -43,7 +43,7 @@ def _label(pairs: I32, both: I32, labels: I32, ranks: I32) -> None:
 
 @allocating_kernel
 def sort_labels(offsets: I64, labels: I32, ranks: I32) -> None:
-    """Put every document's labels in rising order, in place; the ranks of their attributes rise with them."""
+    """Sort every document's labels, in place, and the ranks of their attributes with them."""
     for document in range(len(offsets) - 1):
         low, high = offsets[document], offsets[document + 1]
         if high - low > _SHORT:
@@ -88,10 +88,10 @@ def _insertion_sort(offsets: I64, labels: I32, order: I64, low: int, high: int, 
 
 
 def in_tree_order(offsets: I64, labels: I32, ranks: I32, block_size: int = _BLOCK) -> tuple[I64, I64, I32, I32]:
-    """Positions of the documents in lexicographic order, and the documents so: offsets, labels and ranks.
+    """Sort documents lexicographically: their positions, and the sorted documents as offsets, labels and ranks.
 
-    In two steps, so that a large window is no slower per document than a small one: all documents are moved to one of
-    many blocks, read and written one after the other; then each block, which the processor's cache holds, is sorted.
+    In two steps, so that a large window is no slower per document than a small one: all documents are distributed to
+    blocks, sequentially; then each block, which fits into the processor's cache, is sorted.
     """
     count = len(offsets) - 1
     order, ends, laid_out = np.empty(count, np.int64), np.zeros(count + 1, np.int64), np.empty_like(labels)
@@ -108,7 +108,7 @@ def in_tree_order(offsets: I64, labels: I32, ranks: I32, block_size: int = _BLOC
 
 
 def _blocks(offsets: I64, labels: I32, size: int) -> tuple[I32, int]:
-    """The block of every document, and how many there are. Whatever is in a block precedes what is in the next."""
+    """The block of every document, and the number of blocks. All documents of a block precede those of the next."""
     count = len(offsets) - 1
     block = np.zeros(count, np.int32)
     if count < 2 * size:
@@ -123,7 +123,7 @@ def _blocks(offsets: I64, labels: I32, size: int) -> tuple[I32, int]:
 
 @kernel
 def _find_blocks(offsets: I64, labels: I32, splitter_offsets: I64, splitters: I32, block: I32) -> None:
-    """How many splitters do not come after each document."""
+    """The number of splitters that are not after each document."""
     for document in range(len(block)):
         low, high = 0, len(splitter_offsets) - 1
         while low < high:
@@ -148,7 +148,7 @@ def _to_blocks(
     offsets: I64, labels: I32, ranks: I32, block: I32, place: I64, filled: I64,
     order: I64, ends: I64, laid_out: I32, ranks_out: I32,
 ) -> None:  # fmt: skip
-    """Move every document to the end of its block. `place`, `filled`: where blocks begin, by documents and labels."""
+    """Append every document to its block. `place`, `filled`: the starts of blocks, by documents and labels."""
     for document in range(len(block)):
         here = block[document]
         order[place[here]] = document
@@ -199,9 +199,9 @@ def _sort_blocks(starts: I64, largest: int, widest: int, order: I64, ends: I64, 
 def _sort(offsets: I64, labels: I32, order: I64, keys: I32, waiting: I64) -> None:
     """Sort some documents by quicksort on one label at a time (multikey quicksort).
 
-    The labels at hand lie beside the positions, so that each is fetched from its document once, not in every pass.
+    The current labels are stored beside the positions: each is fetched from its document once, not in every pass.
     """
-    # Of what waits: from, to, depth, and whether the labels are fetched.
+    # Pending ranges: from, to, depth, and whether the labels are fetched.
     waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = 0, len(order), 0, 0
     height = 1
     while height > 0:

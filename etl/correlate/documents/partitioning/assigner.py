@@ -1,14 +1,14 @@
-"""The assigner: to which partitions each document goes, and which new pairs the partitions should take in.
+"""The assigner: the partitions of each document, and the new pairs to add to the partitions.
 
     every pair known      to all partitions that hold one of its pairs
-    some pair unseen      to all partitions: who shares that pair may be anywhere
-    no key                to where its partners are (`meetings`), or to all partitions
-    no pair at all        nowhere: it joins nothing
+    some pair unseen      to all partitions: documents with that pair may be anywhere
+    no key                to the partitions of its partners (`meetings`), or to all partitions
+    no pair at all        to none: it joins nothing
 
 After an unseen pair was sighted δ times it is a candidate: the merger adds it to one partition, and from then on it
-routes. Documents before that went everywhere, so nothing is missed. After a repartition inside a window documents go
-by the old *and* the new partitions until the window ends; two documents then meet by whichever the earlier one was
-routed by.
+routes. Earlier documents with it went everywhere, so nothing is missed. After a repartition inside a window, documents
+are routed by the old *and* the new partitions until the window ends; two documents then meet by the version that routed
+the earlier one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_SIGHTINGS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Where documents go: a row of partition bits each. `unseen`: pairs that no partition has, with repetition."""
+    """The targets of documents: a row of partition bits each. `unseen`: pairs without a partition, with repetition."""
 
     masks: U64
     partitions: int
@@ -69,7 +69,7 @@ def assign(documents: Documents, partitionings: Sequence[Partitions]) -> Assignm
 
 @dataclass(slots=True)
 class Sightings:
-    """How often pairs that no partition has were seen; the rarest are forgotten when there are too many."""
+    """Counts of pairs without a partition; the rarest are dropped when there are too many."""
 
     delta: int = 3
     counts: dict[int, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Sightings:
             raise InvalidOption("delta", self.delta, "at least 1")
 
     def add(self, unseen: U64) -> U64:
-        """Count these; return the pairs that have now been seen often enough, and stop counting them."""
+        """Count pairs; returns and removes those that have been seen often enough."""
         hashes, times = np.unique(unseen, return_counts=True)
         ready: list[int] = []
         for pair, count in zip(hashes.tolist(), times.tolist(), strict=True):
@@ -94,7 +94,7 @@ class Sightings:
 
 
 def update(partitions: Partitions, documents: Routed, candidates: U64) -> Partitions:
-    """Add each candidate to the partition that its document shares most pairs with, of equals the lightest."""
+    """Add each candidate to the partition with which its document shares most pairs, on a tie the lightest."""
     known, _ = partitions.look_up(documents.hashes)
     here = np.flatnonzero(np.isin(documents.hashes, candidates))
     hashes, first = np.unique(documents.hashes[here], return_index=True)

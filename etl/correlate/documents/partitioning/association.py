@@ -1,10 +1,10 @@
 """Algorithm 1: equivalence groups, the implies relationship, association groups. Run by every creator over its share.
 
     pairs in the same documents ──► one equivalence group               figure 3:  {A:2, C:7}  {B:3}  …
-    rarest first: a group takes in every group not yet taken that all of its documents hold
+    rarest first: a group absorbs every remaining group that all of its documents hold
                                 ──► association groups, which share no pair        {A:2, C:7, B:3}  …
 
-A group is implied only if all documents of the implying group hold it, so it is enough to look into those documents:
+A group is implied only if all documents of the implying group hold it, so it suffices to search those documents: the
 work is the number of pairs times the pairs of a document, not the square of the number of groups.
 """
 
@@ -33,7 +33,7 @@ def association_groups(documents: Routed) -> Groups:
 def equivalence_groups(owners: I64, codes: I64, pairs: int) -> tuple[I64, I64]:
     """The equivalence group of every pair, and every group's number of documents; groups are numbered rarest first.
 
-    A set of documents is known by its size and the sums of two random numbers per document.
+    A set of documents is identified by its size and the sums of two random numbers per document.
     """
     random = np.random.default_rng(0).integers(0, 2**63, (2, int(owners.max(initial=-1)) + 1), np.int64)
     sums = np.zeros((3, pairs), np.int64)

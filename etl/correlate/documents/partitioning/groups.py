@@ -1,4 +1,4 @@
-"""Groups of pairs, each with its load: what creators find and what the merger makes partitions of."""
+"""Groups of pairs with their loads: the output of creators and the input of the merger."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where documents without the key meet those that have it (ADR 105).
+"""Meeting attributes: routing documents without the key to those that have it (ADR 105).
 
-A document that lacks the key could go everywhere; it is enough that it goes where its partners are. Some of the
-attributes that nearly all such documents have are taken, one after another, as *meeting attributes*. A document with
-the key is announced by its first pair among them:
+A document that lacks the key could be broadcast; it suffices to send it to its partners. Some of the attributes that
+nearly all such documents have are chosen, in an order, as *meeting attributes*. A document with the key is announced by
+its first pair among them:
 
     key User, meeting Severity, Host            announced by          goes to
     {User:u1 Host:h1 Severity:Info}             Severity:Info         partition of u1
@@ -10,14 +10,14 @@ the key is announced by its first pair among them:
     {User:u9 Host:h1 File:g}                    Host:h1               partition of u9, and a place of Host:h1
     {Host:h1 Severity:Crit. Service:dns}        (lacks the key)       the places of Severity:Crit. and of Host:h1
 
-If two such documents join, the one without the key has all meeting attributes and conflicts in none, so it holds the
-pair that the other one is announced by, and goes to all *places* of that pair; the other one is at one of them. Two
-documents without the key agree in all meeting attributes, so they go to the same places. Whatever lacks a meeting
-attribute as well goes everywhere.
+If two such documents join, the one without the key has all meeting attributes and conflicts in none, so it has the pair
+that announces the other one, and goes to all *places* of that pair; the other one is at one of them. Two joining
+documents without the key agree in all meeting attributes, so they go to the same places. A document that lacks a
+meeting attribute as well is broadcast.
 
-The places of a pair are what costs least in the sample: either the documents without the key come to a partition, or
-those with the key go to a second one. They never change while partitions are in force, so it does not matter when a
-document comes.
+The places of a pair are chosen by the least cost in the sample: either the documents without the key go to a partition,
+or those with the key go to a second one. They never change while partitions are in force, so the order of documents
+does not matter.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from etl.correlate.documents.partitioning.routing import Routing, key_values, ro
 Flags = npt.NDArray[np.bool_]
 _NOTHING = np.uint64(0x6E6F7468696E6721)  # announces documents that have no meeting attribute
 _KEYLESS = np.uint64(0)
-_NEARLY_ALL = 0.9  # of the documents without the key have a meeting attribute
+_NEARLY_ALL = 0.9  # least share of the documents without the key that have a meeting attribute
 _MOST_ATTRIBUTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Encounters:
-    """What a sample tells of announcing pairs: for documents of which keys, and how many without the key hold them."""
+    """Counts of a sample by announcing pair: documents by key, and documents without the key that have the pair."""
 
     pairs: U64
     keys: U64  # the synthetic pair of the announced documents, or _KEYLESS
@@ -56,7 +56,7 @@ class Encounters:
 
     @staticmethod
     def of(pairs: U64, keys: U64) -> Encounters:
-        """Counted, from one entry per document."""
+        """Count from one entry per document."""
         order = np.lexsort((keys, pairs))
         pairs, keys = pairs[order], keys[order]
         first = np.ones(len(pairs), np.bool_)
@@ -66,7 +66,7 @@ class Encounters:
 
     @staticmethod
     def concat(parts: Sequence[Encounters]) -> Encounters:
-        """Those of several creators."""
+        """Sum over several creators."""
         none = np.empty(0, np.uint64)
         return Encounters(
             np.concatenate([none, *(part.pairs for part in parts)]),
@@ -76,7 +76,7 @@ class Encounters:
 
 
 def encounters(documents: Documents, routing: Routing) -> Encounters:
-    """What these documents tell of the meeting attributes of a routing."""
+    """Count these documents by the meeting attributes of a routing."""
     if not routing.meeting:
         return Encounters.concat([])
     routed, (held, has) = route(documents, routing), _held(documents, routing.meeting)
@@ -88,12 +88,12 @@ def encounters(documents: Documents, routing: Routing) -> Encounters:
 
 
 def with_places(partitions: Partitions, found: Encounters) -> Partitions:
-    """The partitions with the places that a sample asks for."""
+    """The partitions with places chosen from a sample."""
     return replace(partitions, places=places(partitions, found))
 
 
 def places(partitions: Partitions, found: Encounters) -> Places:
-    """The places of every pair of a sample. A pair may have none: then what it announces goes everywhere."""
+    """The places of every pair of a sample. A pair may have none: then the documents it announces are broadcast."""
     if not partitions.routing.meeting:
         return NO_PLACES
     table = np.unique(np.append(found.pairs, _NOTHING))
@@ -104,12 +104,12 @@ def places(partitions: Partitions, found: Encounters) -> Places:
     cells, number = np.unique(cell, return_inverse=True)
     announced = np.bincount(number, weights=found.counts[~lacking][known], minlength=len(cells))
     at, target = np.divmod(cells, partitions.count)
-    # With a single attribute whoever seeks has no other pair, and needs one place in any case.
+    # With a single attribute, a document without the key has no other pair, and needs at least one place.
     most = partitions.count if len(partitions.routing.meeting) > 1 else np.inf
     chosen = _cheapest(at, announced, sought, most)
     masks = np.zeros((len(table), words(partitions.count)), np.uint64)
     np.bitwise_or.at(masks, at[chosen], bits(target[chosen], partitions.count))
-    # Nobody announced anything by these: a sign that nobody will, if many sought it; else one place in case.
+    # Pairs that announced nothing: if many documents seek one, it probably never will; else give it one place.
     unmet = np.bincount(at, minlength=len(table)) == 0
     settled = unmet & (sought <= most) & (table != _NOTHING)
     masks[settled] = home(table[settled], partitions.count)
@@ -119,14 +119,14 @@ def places(partitions: Partitions, found: Encounters) -> Places:
 def bring_together(
     documents: Documents, partitions: Partitions, lacking: Flags, own: U64, everywhere: Flags
 ) -> tuple[U64, Flags]:
-    """The partitions of all documents, and who goes everywhere. `own`: by the key; `lacking`: who has no key."""
+    """The partitions of all documents, and which are broadcast. `own`: by the key; `lacking`: without the key."""
     held, has = _held(documents, partitions.routing.meeting)
     rows, everywhere = own.copy(), everywhere.copy()
     without = np.flatnonzero(lacking & has.all(axis=0))
     rows[without] = partitions.places.look_up(np.full(len(without), _NOTHING), partitions.count)
     for row in held:
         rows[without] |= partitions.places.look_up(row[without], partitions.count)
-    lost = without[~rows[without].any(axis=1)]  # they meet each other only
+    lost = without[~rows[without].any(axis=1)]  # they can only meet each other
     rows[lost] = home(np.bitwise_xor.reduce(held[:, lost], axis=0), partitions.count)
     everywhere[without] = False
     with_key = np.flatnonzero(~everywhere & ~lacking)
@@ -137,7 +137,7 @@ def bring_together(
 
 
 def meeting_attributes(documents: Documents, partitions: Partitions) -> tuple[str, ...]:
-    """An order of meeting attributes for partitions that have none yet: next comes what costs least per document."""
+    """Choose an order of meeting attributes greedily: next comes the one with the least cost per document."""
     routed = route(documents, partitions.routing)
     lacking = documents.take(np.flatnonzero(routed.broadcast))
     if not len(lacking):
@@ -166,7 +166,7 @@ def meeting_attributes(documents: Documents, partitions: Partitions) -> tuple[st
 
 
 def _cost(pairs: U64, target: I64, announced: Flags, seeking: Flags, count: int) -> tuple[float, int]:
-    """Copies per document that an attribute would announce, and how many it would leave."""
+    """Copies per document that an attribute would announce, and the number of documents left."""
     table, pair = np.unique(pairs[announced | seeking], return_inverse=True)
     number = np.zeros(len(pairs), np.int64)
     number[announced | seeking] = pair
@@ -192,9 +192,9 @@ def _announcing(held: U64, has: Flags) -> U64:
 
 
 def _cheapest(at: I64, announced: npt.NDArray[Any], sought: npt.NDArray[Any], copies: float) -> Flags:
-    """Which (pair, partition) are places: who seeks costs less there than who is announced would elsewhere.
+    """Choose places (pair, partition): where seeking documents cost less than moving the announced ones would.
 
-    Where no partition is, the one with most announced documents is, unless it is cheaper to send those everywhere.
+    If no partition qualifies, the one with most announced documents does, unless broadcasting those is cheaper.
     """
     chosen: Flags = announced > sought[at]
     order = np.lexsort((-announced, at))
@@ -216,7 +216,7 @@ def _lowest(rows: U64) -> I64:
 
 
 def _second_place(rows: U64, places: U64, count: int) -> tuple[U64, I64]:
-    """Rows that are at no place get the next place after their own partition; which rows could not."""
+    """Rows that are at no place get the next place after their own partition; also returns rows without any."""
     apart = ~(rows & places).any(axis=1)
     nowhere = apart & ~places.any(axis=1)
     moved = np.flatnonzero(apart & ~nowhere)

@@ -1,8 +1,8 @@
 """From the groups of all creators to m partitions.
 
-1. A group that is a subset of another joins it; loads add up, for creators see different documents.
+1. A group that is a subset of another is merged into it; loads add up, as creators see different documents.
 2. A pair of several groups stays in the one with the fewest pairs.
-3. The m groups with the highest loads begin the partitions; the others follow, heaviest first, each to the lightest.
+3. The m groups with the highest loads seed the partitions; the others follow, heaviest first, each to the lightest.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _without_duplicates(groups: Groups) -> Groups:
 
 @kernel
 def _superset(offsets: I64, codes: I64, starts: I64, postings: I64) -> I64:
-    """For every group the smallest group that holds all of it, itself if there is none; followed to the end."""
+    """For every group the smallest superset, itself if there is none; followed transitively."""
     count = len(offsets) - 1
     into, mark = np.arange(count), np.full(len(starts), -1, np.int64)
     for group in range(count):
@@ -72,7 +72,7 @@ def _superset(offsets: I64, codes: I64, starts: I64, postings: I64) -> I64:
         for posting in range(starts[rarest], starts[rarest + 1]) if rarest >= 0 else range(0):
             other = postings[posting]
             size = offsets[other + 1] - offsets[other]
-            larger = size > high - low or (size == high - low and other < group)  # of equal groups the first stays
+            larger = size > high - low or (size == high - low and other < group)  # of equal groups the first wins
             if not larger or size >= best_size:
                 continue
             common = 0

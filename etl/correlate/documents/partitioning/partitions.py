@@ -1,6 +1,6 @@
 """m partitions as a table from a pair's hash to the partitions that hold it, one bit each.
 
-Bits are kept in words of 64, so m may be anything. A pair that the table has not is *unseen*.
+Bits are in words of 64, so m is unbounded. A pair that is not in the table is *unseen*.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from etl.correlate.documents.partitioning.routing import Routing
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where documents without the key meet those with it, by the pair that announces those (`meetings`)."""
+    """The places where documents without the key meet those with it, by announcing pair (`meetings`)."""
 
     hashes: U64  # rising
     masks: U64
 
     def look_up(self, hashes: U64, count: int) -> U64:
-        """The places of pairs; a pair that no sample had is at home in one partition."""
+        """The places of pairs; a pair that was in no sample has one place, by its hash."""
         rows, known = _look_up(self.hashes, self.masks, hashes, count)
         return np.where(known[:, None], rows, home(hashes, count))
 
@@ -33,7 +33,7 @@ NO_PLACES = Places(np.empty(0, np.uint64), np.empty((0, 1), np.uint64))
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """What the merger hands to the assigners. It never changes; an update makes another one."""
+    """The merger's output for the assigners. Immutable; an update creates a new one."""
 
     routing: Routing
     count: int
@@ -44,7 +44,7 @@ class Partitions:
 
     @staticmethod
     def of(routing: Routing, count: int, hashes: U64, masks: U64, loads: I64) -> Partitions:
-        """Partitions from pairs in any order; several entries of one pair are put together."""
+        """Partitions from pairs in any order; several entries of one pair are combined."""
         if count < 1:
             raise InvalidOption("partitions", count, "at least 1")
         order = np.argsort(hashes, kind="stable")
@@ -57,13 +57,13 @@ class Partitions:
         return _look_up(self.hashes, self.masks, hashes, self.count)
 
     def with_pairs(self, hashes: U64, masks: U64, loads: I64) -> Partitions:
-        """These pairs added."""
+        """A copy with these pairs added."""
         both = np.concatenate([self.hashes, hashes]), np.concatenate([self.masks, masks])
         return replace(Partitions.of(self.routing, self.count, *both, loads), places=self.places)
 
 
 def words(count: int) -> int:
-    """Words of 64 bits for so many partitions."""
+    """The number of 64-bit words for `count` partitions."""
     return (count + 63) // 64
 
 
@@ -88,14 +88,14 @@ def _look_up(table: U64, masks: U64, hashes: U64, count: int) -> tuple[U64, npt.
 
 
 def all_bits(count: int) -> U64:
-    """The row of a document that goes everywhere."""
+    """The row of a broadcast document."""
     rows = bits(np.arange(count, dtype=np.int64), count)
     everywhere: U64 = np.bitwise_or.reduce(rows, axis=0)
     return everywhere
 
 
 def bit_counts(masks: U64) -> I64:
-    """How many rows hold each partition's bit."""
+    """The number of rows with each partition's bit."""
     octets = np.ascontiguousarray(masks, "<u8").view(np.uint8).reshape(len(masks), 8 * masks.shape[1])
     counts: I64 = np.unpackbits(octets, axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
     return counts

@@ -1,9 +1,9 @@
-"""Choose what to route by, by trying: partitions made of one half of a sample are judged by the other half (ADR 36).
+"""Choose the routing by trial: partitions from one half of a sample are evaluated on the other half (ADR 36).
 
-Tried are all pairs, and keys that begin with one of the most frequent attributes and grow by the next ones. The
-second half shows what each would cost from the next window on: documents without the key and values not seen before
-go everywhere. A key that some documents lack gets meeting attributes, for them to find their partners by, if that
-helps. The one with the smallest maximal load wins, of equals the one with the smaller replication.
+The candidates are all pairs, and keys that begin with one of the most frequent attributes and grow by the next ones.
+The second half shows the cost from the next window on: documents without the key, and with unseen values, are
+broadcast. A key that some documents lack gets meeting attributes if that helps. The smallest maximal load wins, on a
+tie the smaller replication.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from etl.correlate.documents.partitioning.routing import Routing, route
 
 _SAMPLE = 20_000
 _FIRST_ATTRIBUTES, _LONGEST_KEY = 6, 3
-_LEAST_PRESENCE = 0.5  # a key that more documents lack sends too many everywhere
+_LEAST_PRESENCE = 0.5  # a key that more documents lack broadcasts too many
 
 
 def choose_routing(documents: Documents, partitions: int) -> Routing:
-    """The routing that spreads documents like these best over so many partitions."""
+    """The routing that distributes such documents best over `partitions` partitions."""
     positions = np.arange(0, len(documents), max(1, -(-len(documents) // _SAMPLE)), dtype=np.int64)
     sample = documents.take(positions)
     half = len(sample) // 2
@@ -42,14 +42,14 @@ def choose_routing(documents: Documents, partitions: int) -> Routing:
 
 
 def make_partitions(documents: Documents, routing: Routing, count: int, creators: int = 1) -> Partitions:
-    """Creators and merger in one place: association groups of every share, consolidated and spread."""
+    """Creators and merger in one process: association groups of every share, consolidated and partitioned."""
     routed = route(documents, routing)
     groups = [association_groups(routed.part(number, creators)) for number in range(creators)]
     return with_places(partition(consolidate(groups), routing, count), encounters(documents, routing))
 
 
 def _outcomes(seen: Documents, unseen: Documents, routing: Routing, count: int) -> Iterator[tuple[Quality, Routing]]:
-    """What a routing would cost, without meeting attributes and with them."""
+    """The quality of a routing, without meeting attributes and with them."""
     plain = make_partitions(seen, routing, count)
     yield assign(unseen, [plain]).quality, routing
     meeting = meeting_attributes(seen, plain) if routing.key else ()

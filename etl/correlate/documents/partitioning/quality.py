@@ -1,4 +1,4 @@
-"""How good an assignment is: replication, maximal load, Gini coefficient; and when to repartition (ADR 38)."""
+"""The quality of an assignment: replication, maximal load, Gini coefficient; and when to repartition (ADR 38)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from etl.correlate.documents.dictionary import I64
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Of one window: how many documents there were and how many went to each joiner."""
+    """Counts of one window: documents, and documents by joiner."""
 
     documents: int
     loads: I64
@@ -34,11 +34,11 @@ class Quality:
 
     @property
     def gini(self) -> float:
-        """How far the loads are from equal: 0 equal, near 1 all at one joiner."""
+        """The inequality of loads: 0 equal, near 1 all at one joiner."""
         return gini(self.loads)
 
     def worse_than(self, other: Quality, threshold: float) -> bool:
-        """Whether replication or the maximal load have grown by more than a threshold, as a share."""
+        """Whether replication or the maximal load has grown by more than a relative threshold."""
         grown = 1 + threshold
         return self.replication > grown * other.replication or self.maximal_load > grown * other.maximal_load
 

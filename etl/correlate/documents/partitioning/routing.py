@@ -1,14 +1,13 @@
-"""What a document is routed by: hashes of all its pairs, or of one synthetic pair made of several attributes (ADR 36).
+"""Routing keys of a document: hashes of all its pairs, or of one synthetic pair of several attributes (ADR 36).
 
-Documents that join must meet. They share a pair, so it suffices that every pair of a document sends it somewhere.
-Less does, too: take some attributes as a *key*. Documents that have the whole key and join agree in all of it, so
-they have the same *synthetic pair*, the key's values put together; if that alone routes them they meet. A document
-that lacks a part of the key can join documents of any key. It goes everywhere (*broadcast*), or, if it has all
-*meeting attributes*, to where its partners are (`meetings`).
+Documents that join must meet. They share a pair, so it suffices to route a document by each of its pairs. Fewer targets
+suffice with a *key* of some attributes: documents that have the whole key and join agree in all of it, so they have the
+same *synthetic pair*, the concatenated values of the key, and meet if that alone routes them. A document that lacks a
+part of the key can join documents of any key. It goes everywhere (*broadcast*), or, if it has all *meeting attributes*,
+to its partners (`meetings`).
 
-The paper's attribute expansion is such a key (a disabling attribute with combining ones) that takes the place of its
-parts while the other pairs keep routing as well: `alone=False`. With `alone=True` a document with a key goes to one
-partition.
+The paper's attribute expansion is such a key (a disabling attribute with combining ones) that replaces its parts while
+the other pairs keep routing as well: `alone=False`. With `alone=True` a document with a key goes to one partition.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """Documents by what routes them: hashes, one row per document, and who goes everywhere."""
+    """Documents by routing hashes, one row per document, and which are broadcast."""
 
     offsets: I64
     hashes: U64
@@ -59,7 +58,7 @@ class Routed:
 
 
 def route(documents: Documents, routing: Routing) -> Routed:
-    """The documents as `routing` sees them."""
+    """The documents under a routing."""
     hashes = documents.dictionary.hashes[documents.pairs]
     if not routing.key:
         return Routed(documents.offsets, hashes, np.zeros(len(documents), np.bool_))
@@ -122,7 +121,7 @@ def _synthetic(hashes: U64, values: npt.NDArray[np.int32]) -> U64:
 def _beside_others(
     documents: Documents, routing: Routing, hashes: U64, synthetic: U64, complete: npt.NDArray[np.bool_]
 ) -> Routed:
-    """The synthetic pair first, then all pairs that are no part of it."""
+    """The synthetic pair first, then all pairs that are not part of it."""
     parts = [documents.dictionary.known_attribute(path) for path in routing.key]
     owners = documents.owners
     keep = complete[owners] & ~np.isin(documents.attributes, parts)

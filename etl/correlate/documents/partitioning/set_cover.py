@@ -1,8 +1,8 @@
 """SC: partitions are unions of documents that cover all pairs; tuned to send a document to few partitions.
 
-It begins m partitions with the documents that have most pairs not covered yet (of equals, fewest that are). Then, as
-long as a document has pairs not covered, the one with most of them (of equals, the smallest) goes to the partition
-with the least load, of equals the one it has most pairs in common with. A pair may end up in several partitions.
+It seeds m partitions with the documents that have most uncovered pairs (on a tie, fewest covered ones). Then, while a
+document has uncovered pairs, the one with most of them (on a tie, the smallest) goes to the partition with the least
+load, on a tie to the one with most common pairs. A pair may end up in several partitions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _uncovered(offsets: I64, codes: I64, covered: I64, document: int) -> int:
 
 @kernel
 def _cover(offsets: I64, codes: I64, by_size: I64, pairs: int, partitions: int) -> tuple[I64, I64, I64]:
-    """Which documents went to which partition."""
+    """Assign documents to partitions."""
     documents = len(offsets) - 1
     covered, holders = np.zeros(pairs, np.int64), np.zeros((pairs, partitions), np.bool_)
     loads = np.zeros(partitions, np.int64)
@@ -45,7 +45,7 @@ def _cover(offsets: I64, codes: I64, by_size: I64, pairs: int, partitions: int) 
     longest = 0
     for document in range(documents):
         longest = max(longest, offsets[document + 1] - offsets[document])
-    left = np.full(documents, -1, np.int64)  # uncovered pairs when the document was last looked at
+    left = np.full(documents, -1, np.int64)  # uncovered pairs when the document was last examined
     for document in by_size:
         left[document] = _uncovered(offsets, codes, covered, document)
     for wanted in range(longest, 0, -1):

@@ -1,1 +1,1 @@
-"""A plan carried out over folders: steps whose outputs are immutable files, so that a repeat changes nothing."""
+"""Execution of a plan over folders: steps with immutable output files, so that a repeat changes nothing."""

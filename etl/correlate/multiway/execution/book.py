@@ -1,7 +1,7 @@
-"""What a run must find again after a crash, whatever else is lost: the entries of batches, the plans, what is finished.
+"""The durable progress of a run, for recovery: entries of batches, plans, finished batches.
 
-The ground keeps it in Postgres; `FolderBook` keeps it as small files, which is all that a run over folders needs. What
-no batch to come can ask for is forgotten, so a book does not grow with time.
+In production it is in Postgres; `FolderBook` stores it as small files, which suffices for a run over folders. Records
+that no future batch needs are deleted, so a book does not grow with time.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ Json = Mapping[str, Any]
 
 
 class Book(Protocol):
-    """Every write is whole or not at all, and may be repeated."""
+    """Every write is atomic and idempotent."""
 
     def entries(self) -> list[Json]:
-        """The batches that are not forgotten, in order."""
+        """The entries of batches that are not deleted, in order."""
         ...
 
     def add_entry(self, number: int, content: Json) -> None: ...
 
     def plans(self) -> list[tuple[int, Json]]:
-        """The plans that are not forgotten, in order."""
+        """The plans that are not deleted, in order."""
         ...
 
     def add_plan(self, number: int, content: Json) -> None: ...
 
     def finished(self) -> list[int]:
-        """The batches all of whose steps are done, as far as they are not forgotten."""
+        """The batches whose steps are all done, without deleted ones."""
         ...
 
     def finish(self, batch: int, shipped: Sequence[Shipped], replayed: Sequence[Shipped]) -> None:
-        """A batch is done; `replayed` was shipped before it to fill the windows of a new plan."""
+        """Mark a batch as finished; `replayed` was shipped before it to fill the windows of a new plan."""
         ...
 
     def forget(self, entries_before: int, plans_before: int) -> None:
-        """Batches and plans that nothing can ask for any more."""
+        """Delete batches and plans that are no longer needed."""
         ...
 
 

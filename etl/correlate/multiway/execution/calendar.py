@@ -1,10 +1,10 @@
-"""What a run knows about its batches before it reads them: which plan, how far event time has come, how many tuples.
+"""The entries of a run's batches, known before they are read: plan, event-time progress, numbers of tuples.
 
-A batch's entry is written once, when the batch begins, and never changes. All that a step does depends on entries and
-files only, so a repeated step writes the same file. Entries of batches that no window reaches are forgotten.
+A batch's entry is written once, when the batch begins, and is immutable. A step depends on entries and files only, so a
+repeated step writes the same file. Entries of batches that no window reaches are deleted.
 
     horizon    the largest event time of all streams up to and including the batch
-    watermark  the horizon before the batch, less the lateness: what is older came too late, windows that ended are over
+    watermark  the horizon before the batch, less the lateness: older tuples are late, earlier windows are closed
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ BEGINNING = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What a batch has of a stream: tuples that take part, and an event time that none of them is beyond.
+    """A batch's input from a stream: number of participating tuples, and an upper bound of their event times.
 
-    The number must be exact for a stream with a tuple window; else it only tells some from none.
+    The number must be exact for a stream with a tuple window; otherwise only zero or non-zero matters.
     """
 
     rows: int
@@ -45,7 +45,7 @@ class Entry:
 
 
 class Calendar:
-    """The entries that are not forgotten, from `first` on."""
+    """The entries that are not deleted, from `first` on."""
 
     def __init__(self, query: JoinQuery, book: Book) -> None:
         self._query, self._book = query, book
@@ -57,12 +57,12 @@ class Calendar:
 
     @property
     def first(self) -> int:
-        """The first batch that is not forgotten."""
+        """The first batch that is not deleted."""
         return self._entries[0].number if self._entries else 0
 
     @property
     def following(self) -> int:
-        """The number of the batch that begins next."""
+        """The number of the next batch."""
         return self.first + len(self._entries)
 
     @property
@@ -73,7 +73,7 @@ class Calendar:
         return self._entries[number - self.first]
 
     def begin(self, epoch: int, arrivals: list[Arrival]) -> Entry:
-        """The next batch, which follows a plan."""
+        """Begin the next batch, with a plan."""
         number = self.following
         horizon = max(self.horizon(number - 1), *(one.latest for one in arrivals if one.rows), BEGINNING)
         entry = Entry(
@@ -86,7 +86,7 @@ class Calendar:
         return entry
 
     def forget(self, before: int) -> None:
-        """Entries of earlier batches are not asked for any more; the newest stays."""
+        """Delete entries of earlier batches; the newest stays."""
         leave = min(max(before - self.first, 0), len(self._entries) - 1)
         if leave > 0:
             del self._entries[:leave]
@@ -104,21 +104,21 @@ class Calendar:
         return int(self._before[batch - self.first, stream])
 
     def closed(self, stream: int, batch: int) -> tuple[int, int]:
-        """The tuples (by their place in the stream) that a batch pushes out of a tuple window: from, up to."""
+        """The range of tuples (by number in the stream) that a batch evicts from a tuple window."""
         window = self._query.streams[stream].window
         assert isinstance(window, TupleWindow), "only tuple windows are closed by tuples"
         first, after = (max(0, self.first_sequence(stream, number) - window.tuples) for number in (batch, batch + 1))
         return first, after
 
     def ends(self, stream: int, batch: int, starts: I64) -> I64:
-        """Until when the tuples that a batch pushes out were in the window; `starts` are the batch's own.
+        """When the tuples that a batch evicts left the window; `starts` are the batch's own tuples' starts.
 
-        A tuple leaves just before the tuple that pushes it out arrives, but not before it came itself, nor before
-        what was there when the batch began: those combinations have been made.
+        A tuple leaves just before the tuple that evicts it arrives, but not before its own arrival, nor before the
+        tuples present when the batch began: those combinations have been produced.
         """
         first, after = self.closed(stream, batch)
         ends = np.maximum(starts[len(starts) - (after - first) :] - 1, self.horizon(batch - 1))
-        own = max(after - self.first_sequence(stream, batch), 0)  # pushed out by tuples of their own batch
+        own = max(after - self.first_sequence(stream, batch), 0)  # evicted by tuples of their own batch
         ends[len(ends) - own :] = np.maximum(ends[len(ends) - own :], starts[:own])
         return ends
 
@@ -142,7 +142,7 @@ class Calendar:
         return batch
 
     def _leaves(self, stream: int, number: int, tuples: int, batch: int) -> int:
-        """When the last tuple of a batch leaves a tuple window, at the latest."""
+        """The latest time at which the last tuple of a batch leaves a tuple window."""
         counts = self._before[: batch + 1 - self.first, stream]
         pushed = self.first + int(np.searchsorted(counts, self.first_sequence(stream, number + 1) + tuples))
         return self.horizon(pushed - 1) if pushed <= batch else layout.FOREVER

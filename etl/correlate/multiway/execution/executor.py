@@ -1,13 +1,13 @@
-"""Carries a plan out over the folders of its sites, batch by batch.
+"""Executes a plan over the folders of its sites, batch by batch.
 
-    begin(batch)   fixes what belongs to it and the plan it follows          ── entry in the book, before it is read
-    run()          every step of every unfinished batch that can be done     ── one file per step, then `finished`
+    begin(batch)   fixes its input and its plan                              ── entry in the book, before it is read
+    run()          every possible step of every unfinished batch             ── one file per step, then `finished`
 
-A step is done when its file is there. Files are named by plan, step and batch, are written whole or not at all, and
-depend on nothing but earlier files and entries: killed anywhere, the next run goes on with the same files and every
-result is made exactly once. A step that needs a site that is away waits, with what depends on it; everything else is
-done. A new plan takes effect at a batch boundary: it replays the batches that are still in some window through its own
-steps, without those that make results (ADR 49).
+A step is done when its file exists. Files are named by plan, step and batch, are written atomically, and depend only on
+earlier files and entries: after a crash, the next run continues with the same files and every result is produced
+exactly once. A step that needs an unreachable site waits, and so do its dependents; everything else is done. A new plan
+takes effect at a batch boundary: it replays the batches that are still in some window through its own steps, without
+those that produce results (ADR 49).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from etl.correlate.multiway.query import JoinQuery
 
 
 class Executor:
-    """One query's state over the folders, which have been created; the book holds the entries and the plans."""
+    """One query's execution over existing folders; the book has the entries and the plans."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Executor:
         self._sent: list[Shipped] = []
         self.epochs = {number: self._epoch(number, content) for number, content in book.plans()}
 
-    # -- what is decided before a batch is read
+    # -- before a batch is read
 
     @property
     def latest(self) -> Epoch:
@@ -75,7 +75,7 @@ class Executor:
         return [one.number for one in self.calendar.entries if one.number not in self._finished]
 
     def adopt(self, plan: Node, reason: str = "", made_by: str = "") -> None:
-        """A plan for the batches that begin from now on."""
+        """Set the plan for later batches."""
         first = self.calendar.following
         replayed = self.calendar.first_live(first) if self.epochs else first
         number = max(self.epochs, default=-1) + 1
@@ -91,7 +91,7 @@ class Executor:
         return Epoch(number, first, replayed, plan, compile_plan(self.query, plan), *notes)
 
     def begin(self, segments: Mapping[int, pa.Table]) -> Entry:
-        """The next batch, with what each stream has in it."""
+        """Begin the next batch, with each stream's tuples."""
         number, arrivals = self.calendar.following, []
         for stream in range(len(self.query.streams)):
             starts = event_time(self.query, stream, self._in_time(stream, number, segments[stream])[0])
@@ -99,16 +99,16 @@ class Executor:
         return self.begin_counted(arrivals)
 
     def begin_counted(self, arrivals: Sequence[Arrival]) -> Entry:
-        """The next batch, when somebody else has counted what is in it."""
+        """Begin the next batch, with tuples counted by the caller."""
         return self.calendar.begin(self.latest.number, list(arrivals))
 
     def count(self, stream: int) -> int:
-        """The tuples of the batch that begins next that take part: what a tuple window counts."""
+        """The number of participating tuples in the next batch, as a tuple window counts them."""
         number = self.calendar.following
         return int(self._in_time(stream, number, self._segments.read(stream, number))[0].num_rows)
 
     def _in_time(self, stream: int, batch: int, segment: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The tuples that take part, and those that came too late."""
+        """Split into participating and late tuples."""
         selected = select(self.query, stream, segment)
         late = int(np.searchsorted(event_time(self.query, stream, selected), self.calendar.watermark(batch)))
         return selected.slice(late), selected.slice(0, late)
@@ -116,7 +116,7 @@ class Executor:
     # -- the work
 
     def run(self, at: str | None = None) -> RunReport:
-        """Does all that can be done now; `at` a site, only what is done there (a task per site, side by side)."""
+        """Do all steps that are possible now; `at`: only those of this site (for parallel tasks, one per site)."""
         report = RunReport()
         self._sent = report.sent
         self._finished |= set(self._book.finished())  # tasks of other sites finish batches too
@@ -164,14 +164,14 @@ class Executor:
                 if blocked is None:
                     self._done.add((epoch.number, batch, step))
             except (SiteAway, OSError) as error:
-                blocked = self._who_is_away(error)
+                blocked = self._unreachable_site(error)
             if blocked is not None:
                 self._blocked[epoch.number, batch, step] = blocked
                 name = f"{step.name} → {step.output.name} at {step.output.site}"
                 waiting.append(Waiting(batch, name, blocked, worked_at(step)))
         return waiting
 
-    def _who_is_away(self, error: SiteAway | OSError) -> str:
+    def _unreachable_site(self, error: SiteAway | OSError) -> str:
         if isinstance(error, SiteAway):
             return error.site
         for name, folder in self._folders.items():
@@ -191,7 +191,7 @@ class Executor:
                 yield from ((writer, number) for store in stores for writer in epoch.program.writers.get(store, ()))
 
     def _missing(self, epoch: Epoch, step: Step, batch: int) -> str | None:
-        """The site that has not yet written what a step reads; None if all is there."""
+        """The site whose output a step still waits for; None if all inputs exist."""
         for writer, number in self._reads(epoch, step, batch):
             if not self._is_done(epoch, writer, number):
                 return self._blocked.get((epoch.number, number, writer), worked_at(writer))
@@ -231,7 +231,7 @@ class Executor:
         return pa.table({layout.END: ends}, schema=ENDS)
 
     def _ship(self, epoch: Epoch, step: Ship, batch: int, path: str) -> None:
-        """Written once at the origin, where it waits if the destination is away, and then copied."""
+        """Write a file once at the origin, where it stays while the destination is unreachable, then copy it."""
         origin, destination = self._folders[step.input.site], self._folders[step.output.site]
         outbox = (
             f"{self.query.name}/outbox/{step.output.site}/e{epoch.number:04d}-{step.output.name}-{batch:012d}.arrow"
@@ -250,7 +250,7 @@ class Executor:
     # -- the end of a batch
 
     def _finish(self, epoch: Epoch, batch: int, report: RunReport) -> None:
-        """The batch is done: says so, with what it shipped."""
+        """Record a batch as finished, with its shipments."""
         mine = [one for one in report.shipped if one.batch == batch]
         filling = [one for one in report.replayed if epoch.first_replayed <= one.batch < epoch.first_batch]
         self._book.finish(batch, mine, filling if batch == epoch.first_batch else ())
@@ -258,7 +258,7 @@ class Executor:
         report.finished.append(batch)
 
     def _expire(self) -> None:
-        """Removes files that no unfinished batch, nor any to come, can need."""
+        """Remove files that no unfinished or future batch needs."""
         oldest = min(self.unfinished, default=self.calendar.following)
         live = self.calendar.first_live(oldest)
         self._state.forget(live)
@@ -274,7 +274,7 @@ class Executor:
         self._clear_outboxes(live)
 
     def _clear_outboxes(self, live: int) -> None:
-        """What a crash between arrival and removal has left at the origin."""
+        """Remove files that a crash between arrival and removal has left at the origin."""
         for folder in self._folders.values():
             for destination in self._folders if folder.is_there() else ():
                 outbox = f"{self.query.name}/outbox/{destination}"
@@ -288,25 +288,25 @@ class Executor:
         return bool(later) and oldest >= min(later)
 
     def forget(self, kept: int) -> int:
-        """Lets go of entries and plans that nothing asks for; results from batch `kept` on are still to be read.
+        """Delete entries and plans that are no longer needed; results from batch `kept` on are still unread.
 
-        Gives the first batch that is still in some window.
+        Returns the first batch that is still in some window.
         """
         oldest = min([kept, *self.unfinished, self.calendar.following])
         live = self.calendar.first_live(oldest)
         away = [name for name, folder in self._folders.items() if not folder.is_there()]
         over = [number for number, epoch in self.epochs.items() if self._is_over(epoch, oldest)]
-        if not away:  # what is not removed there now is found by the plan's number later
+        if not away:  # files not removed now are found later by the plan's number
             self.epochs = {number: one for number, one in self.epochs.items() if number not in over}
         self._book.forget(live - 1, min(self.epochs, default=0))
         self.calendar.forget(live - 1)
         self._finished = {batch for batch in self._finished if batch >= self.calendar.first}
         return live
 
-    # -- what came out
+    # -- results
 
     def results(self, batch: int) -> pa.Table:
-        """A batch's results: at the target if there is one, else from the sites that made them."""
+        """A batch's results: at the target if there is one, else from the sites that produced them."""
         epoch = self.epochs[self.calendar.entry(batch).epoch]
         kind = "gathered" if self.query.target is not None else "result"
         stores = [store for store in epoch.program.writers if store.kind == kind]
@@ -314,7 +314,7 @@ class Executor:
         return pa.concat_tables(self._state.whole(epoch, store, batch).select(shown) for store in stores)
 
     def late(self, batch: int) -> Iterator[tuple[int, pa.Table]]:
-        """The tuples of a batch that came too late, by stream."""
+        """The late tuples of a batch, by stream."""
         for number, stream in enumerate(self.query.streams):
             folder, name = self._folders[stream.site], self._late_name(number, batch)
             if not folder.is_there():
@@ -323,7 +323,7 @@ class Executor:
                 yield number, from_bytes(folder.read(name), stream.schema)
 
     def discard(self, batch: int) -> None:
-        """Removes the results of a batch, which are with their readers now."""
+        """Remove the results of a batch after they were read."""
         epoch = self.epochs[self.calendar.entry(batch).epoch]
         for step in epoch.program.steps:
             folder = self._folders[step.output.site]

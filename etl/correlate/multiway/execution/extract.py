@@ -1,4 +1,4 @@
-"""A stream's segment as the tuples that take part: filtered, in event-time order, with the columns that travel."""
+"""Extract a segment's participating tuples: filtered, in event-time order, with the columns to ship."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMPARE = {
 
 
 def event_time(query: JoinQuery, stream: int, segment: pa.Table) -> I64:
-    """Microseconds; whole numbers are taken as such."""
+    """Event times in microseconds; integers are microseconds already."""
     column = segment.column(query.streams[stream].time)
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
@@ -26,7 +26,7 @@ def event_time(query: JoinQuery, stream: int, segment: pa.Table) -> I64:
 
 
 def select(query: JoinQuery, stream: int, segment: pa.Table) -> pa.Table:
-    """The rows that pass the stream's filters and can be equal to something, in event-time order."""
+    """The rows that pass the stream's filters and have no NULL in a join column, in event-time order."""
     chosen = pc.is_valid(segment.column(query.streams[stream].time))
     for one in query.streams[stream].filters:
         chosen = pc.and_(chosen, _holds(segment, one))
@@ -45,7 +45,7 @@ def _holds(segment: pa.Table, one: Filter) -> Any:
 
 
 def extract(query: JoinQuery, stream: int, selected: pa.Table, first_sequence: int) -> pa.Table:
-    """Selected rows in the columns that travel; `first_sequence` is the place of the first of them in the stream."""
+    """Selected rows in the columns to ship; `first_sequence` is the number of the first of them in the stream."""
     bit = 1 << stream
     columns: dict[str, Any] = {layout.START: event_time(query, stream, selected)}
     if layout.counted(query, bit):

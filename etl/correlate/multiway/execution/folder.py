@@ -1,7 +1,7 @@
-"""The storage root of a site: files that are written whole or not at all.
+"""The storage root of a site: atomically written files.
 
-A marker at the root says that this is the site and not an empty mount point. Without it the site is away. So it is when
-the file system's driver fails: drivers of others raise what they like when their network is gone, not only `OSError`.
+A marker file at the root distinguishes the site from an empty mount point. Without it the site is unreachable. The same
+when the file system's driver fails: fsspec drivers raise arbitrary errors without a network, not only `OSError`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MARKER = "_frontstage_site"
 
 
 class SiteAway(TransientError):
-    """A site does not answer. Its part of the work waits."""
+    """A site is unreachable. Its steps wait."""
 
     def __init__(self, site: str) -> None:
         super().__init__(site)
@@ -36,14 +36,14 @@ class SiteAway(TransientError):
 
 
 class SiteFolder:
-    """Files of a site, by names under its root. `durable` files survive a power cut, not only a killed process."""
+    """Files of a site, by name under its root. `durable` files survive a power cut, not only a killed process."""
 
     def __init__(self, site: Site, *, durable: bool = True) -> None:
         self.site, self._durable = site, durable
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
-        """The file system and the root in it; opening some already connects."""
+        """The file system and the root in it; some file systems connect on opening."""
         try:
             system, root = fsspec.core.url_to_fs(self.site.root)
         except Exception as error:
@@ -55,7 +55,7 @@ class SiteFolder:
         return self._opened[0]
 
     def create(self) -> None:
-        """Leaves the marker; the root itself must be there."""
+        """Write the marker; the root itself must exist."""
         self.reach()
         try:
             if not self.is_there():
@@ -81,7 +81,7 @@ class SiteFolder:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Whatever a driver raises inside while the site does not answer is `SiteAway`."""
+        """Translate any error inside to `SiteAway` if the site is unreachable."""
         try:
             yield
         except (OSError, TransientError):
@@ -104,7 +104,7 @@ class SiteFolder:
             return bytes(file.read())
 
     def write(self, name: str, content: bytes) -> None:
-        """Whole or not at all, and the same name can be written again; refused while the site is away."""
+        """Write a file atomically; may overwrite. Raises `SiteAway` while the site is unreachable."""
         if not self.is_there():
             raise SiteAway(self.site.name)
         with self.asking():
@@ -130,7 +130,7 @@ class SiteFolder:
                 self._fs.rm(self._path(name), recursive=True)
 
     def names(self, folder: str) -> list[str]:
-        """The files in a folder; files that were never finished are not among them."""
+        """The files in a folder, without unfinished ones."""
         path = self._path(folder)
         with self.asking():
             if not self._fs.isdir(path):
@@ -143,7 +143,7 @@ class SiteFolder:
 
 
 def _reason(error: Exception) -> str:
-    """Why a root cannot be opened: an unknown kind or a missing driver in words, other errors by their type alone."""
+    """Why a root cannot be opened: an unknown protocol or missing driver in words, other errors by type only."""
     return str(error) if isinstance(error, ImportError | ValueError) else type(error).__name__
 
 

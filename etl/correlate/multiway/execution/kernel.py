@@ -1,11 +1,11 @@
-"""The local window join: which tuples of two sides have equal codes and intersecting windows.
+"""The local window join: pairs of tuples with equal codes and intersecting windows.
 
-A stored tuple meets a probe when codes are equal, stored.start <= probe.end and stored.end >= probe.start.
+A stored tuple matches a probe when codes are equal, stored.start <= probe.end and stored.end >= probe.start.
 
     RunKernel      the runs of the biclique: a hash directory of codes; both ends of the window are checked in its loop
     SortedKernel   sorted by (code, start): two binary searches per probe give a range, whose ends are checked
 
-Both give the same pairs; `Kernel` is all that a step asks for. Runs are the faster ones.
+Both give the same pairs; `Kernel` is their interface. Runs are faster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from etl.correlate.multiway.codes import I64
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Tuples as a kernel sees them."""
+    """Tuples in the form that kernels take."""
 
     code: I64
     start: I64

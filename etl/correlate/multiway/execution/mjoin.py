@@ -1,11 +1,10 @@
-"""MJoin over a micro-batch: every new tuple probes the other inputs one by one.
+"""MJoin over a micro-batch: every new tuple probes the other inputs one after the other.
 
-A result is made in the batch in which its newest members arrive, and only then. With the inputs numbered, the new
-tuples of input i meet, of the inputs before i, old and new tuples, and of those after i, old ones only; so every
-combination with something new in it is found exactly once.
+A result is produced in the batch in which its newest member arrives. With the inputs numbered, the new tuples of input
+i probe old and new tuples of the inputs before i, and only old ones of those after i; so every combination with a new
+member is found exactly once.
 
-While a combination grows it is a row number per input, the window it has so far, and nothing else; columns are taken
-once, at the end.
+A partial combination consists of a row number per input and its window; columns are read once, at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from etl.correlate.multiway.query import JoinQuery
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input of an operator: what was there before the batch, and what the batch brings."""
+    """One input of an operator: old tuples, and the batch's new ones."""
 
     streams: int
     old: Tuples
@@ -46,7 +45,7 @@ class Combinations:
 
 
 def mjoin(query: JoinQuery, inputs: Sequence[Input], kernel: Kernel) -> pa.Table:
-    """The results that have at least one new member, in the columns their set of streams carries."""
+    """The results with at least one new member, in the columns of their set of streams."""
     operator = _Operator(query, inputs, kernel)
     found = [operator.probe_from(number) for number in range(len(inputs))]
     return operator.materialise(found)
@@ -68,7 +67,7 @@ class _Operator:
         return Combinations(found.rows | missing, found.start, found.end)
 
     def _next(self, found: Combinations) -> int:
-        """The smallest input that can be joined with what is there."""
+        """The smallest input that can be joined next."""
         held = {n for one in found.rows for n in self._all[one].codes}
         near = [n for n in range(len(self._inputs)) if n not in found.rows and held & set(self._all[n].codes)]
         return min(near, key=lambda n: len(self._all[n]))
@@ -101,7 +100,7 @@ class _Operator:
     def _equal(
         self, found: Combinations, held: dict[int, int], shared: tuple[int, ...], mine: I64, other: int, theirs: I64
     ) -> I64:
-        """Of candidate pairs whose codes are hashes, those whose values are equal."""
+        """Candidate pairs, whose codes are hashes, filtered by equal values."""
         same = np.ones(len(mine), np.bool_)
         for n in shared:
             here, column = held[n], layout.key(n)

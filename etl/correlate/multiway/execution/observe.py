@@ -1,4 +1,4 @@
-"""Statistics of a batch: what the planner learns from each stream's segment, gathered where the segment is."""
+"""Statistics of a batch for the planner, gathered at each segment's site."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from etl.correlate.multiway.statistics import StreamStatistics, rate_model
 def observe(
     query: JoinQuery, statistics: Sequence[StreamStatistics], segments: Mapping[int, pa.Table], seconds: float
 ) -> None:
-    """Adds a batch that covers `seconds` of event time."""
+    """Add a batch that covers `seconds` of event time."""
     for stream, segment in segments.items():
         selected = select(query, stream, segment)
         columns = {
@@ -34,12 +34,12 @@ def observe(
 
 
 def measured_model(query: JoinQuery, statistics: Sequence[StreamStatistics]) -> RateModel:
-    """The rate model with the sizes of the tuples that would be shipped."""
+    """The rate model with the measured sizes of shipped tuples."""
     return rate_model(query, statistics, lambda streams: layout.size_bytes(query, statistics, streams))
 
 
 def head_bytes(query: JoinQuery, streams: int) -> int:
-    """What a file takes besides its tuples: schema, message heads and padding."""
+    """The overhead of a file: schema, message headers and padding."""
     schema = layout.schema(query, streams)
     return len(to_bytes(pa.table([_one(field.type) for field in schema], schema=schema)))
 
@@ -47,7 +47,7 @@ def head_bytes(query: JoinQuery, streams: int) -> int:
 def heads_per_s(
     query: JoinQuery, plan: Node, model: RateModel, batch_s: float, destination: str | None = None
 ) -> dict[Shipment, float]:
-    """What the heads of files take, by shipment: a file per batch, if it holds anything."""
+    """The overhead of files in bytes per second, by shipment: one file per non-empty batch."""
     chances = filled(plan, model, batch_s, destination)
     return {one: head_bytes(query, one.streams) / batch_s * chance for one, chance in chances.items()}
 

@@ -1,13 +1,13 @@
-"""A plan as the steps of a micro-batch. Every step writes one file, which is all that others see of it.
+"""A plan as the steps of a micro-batch. Every step writes one file, its only output.
 
     Extract       a stream at its site: filters, columns, windows
-    CloseWindows  a stream with a tuple window: which older tuples the batch's tuples push out, and when
+    CloseWindows  a stream with a tuple window: which older tuples the batch evicts, and when
     Join          the inputs of an operator, at its site
-    Ship          what other sites need of a stream or a join: a file written at the origin and copied
+    Ship          a stream or a join for another site: a file written at the origin and copied
 
-What a site has of a set of streams is a *store*. Partitions that do the same thing share a step: it handles the values
-of all of them, and finds them by the partitioner. So there are as many files per batch as there are different steps,
-not as many as there are partitions.
+A site's tuples of a set of streams are a *store*. Partitions with the same step share it: it handles the values of all
+of them, selected by the partitioner. So the number of files per batch is the number of different steps, not that of
+partitions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Kind = Literal["tuples", "ends", "result", "gathered"]
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where files lie: what they hold, of which streams, at which site."""
+    """A kind of files: their content, set of streams and site."""
 
     kind: Kind
     streams: int
@@ -40,7 +40,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """The values of an attribute that a step handles: those of `partitions`. Told apart by identity, not by size."""
+    """The values of an attribute that a step handles: those of `partitions`. Compared by identity."""
 
     attribute: int
     partitioner: Partitioner
@@ -95,13 +95,13 @@ Step = Extract | CloseWindows | Join | Ship
 
 
 def worked_at(step: Step) -> str:
-    """The site that does a step: a shipment is sent by its origin."""
+    """The site that executes a step: for a shipment, its origin."""
     return step.input.site if isinstance(step, Ship) else step.output.site
 
 
 @dataclass
 class Program:
-    """Steps in an order in which each finds its inputs made."""
+    """Steps in topological order."""
 
     steps: tuple[Step, ...]
     writers: dict[Store, list[Step]] = field(default_factory=dict)
@@ -111,13 +111,13 @@ class Program:
             self.writers.setdefault(step.output, []).append(step)
 
     def makers(self, store: Store) -> list[Step]:
-        """The steps that make at its own site what a store has. Only that is shipped on, never what arrived there:
-        of other partitions the same streams may come the other way."""
+        """The steps that produce a store's tuples at its own site. Only these are shipped, not tuples that arrived
+        there: for other partitions, the same streams may be shipped in the opposite direction."""
         return [step for step in self.writers[store] if not isinstance(step, Ship)]
 
     @property
     def priming(self) -> tuple[Step, ...]:
-        """The steps that bring a new plan's windows about: all but those that make results."""
+        """The steps that fill the windows of a new plan: all but those that produce results."""
         return tuple(step for step in self.steps if step.output.kind in ("tuples", "ends"))
 
 
@@ -128,14 +128,14 @@ def compile_plan(query: JoinQuery, plan: Node) -> Program:
 
 
 class _Steps:
-    """Collects steps; the same step of several partitions is one step for all of them."""
+    """Collects steps; equal steps of several partitions are merged."""
 
     def __init__(self, query: JoinQuery) -> None:
         self._query = query
         self._found: dict[tuple[Literal["join", "ship"], tuple[Store, ...], Store], Route | None] = {}
 
     def visit(self, node: Node, destination: str | None, route: Route | None) -> None:
-        """Steps that make a node and bring it to a destination."""
+        """Add the steps that compute a node and ship it to a destination."""
         if isinstance(node, PMJoin):
             for one in node.inputs:
                 self.visit(one, None, None)
@@ -151,7 +151,7 @@ class _Steps:
             self._add("join", inputs, self._store(node.streams, node.site), route)
         if destination is not None and destination != node.site:
             origin, goal = self._store(node.streams, node.site), self._store(node.streams, destination)
-            # A complete join has no value left to be routed by; all that is made at a site goes the same way.
+            # A complete join has no attribute left to route by; all results of a site are shipped alike.
             self._add("ship", (origin,), goal, route if self._routable(node.streams, route) else None)
 
     def _routable(self, streams: int, route: Route | None) -> bool:
@@ -189,7 +189,7 @@ class _Steps:
             yield Ship(made, Store("gathered", made.streams, str(target)), None)
 
     def _closing(self) -> Iterator[Step]:
-        """Every site that holds tuples of a stream with a tuple window hears which of them have left it."""
+        """Ship window closings to every site that holds tuples of a stream with a tuple window."""
         stores = {store for _, inputs, output in self._found for store in (*inputs, output)}
         for i in layout.counted(self._query, self._query.everything):
             home = Store("ends", 1 << i, self._query.streams[i].site)

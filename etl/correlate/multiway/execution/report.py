@@ -1,4 +1,4 @@
-"""What a run did, what it shipped, and what waits."""
+"""The report of a run: work done, shipments, waiting steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """What one file took across."""
+    """One shipped file."""
 
     batch: int
     kind: str
@@ -24,7 +24,7 @@ class Shipped:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A step that was not done: `site` is away, or has work left that another task does; `at` is who would do it."""
+    """A step that was not done because it waits for `site`, which is unreachable or not finished; `at` executes it."""
 
     batch: int
     step: str
@@ -34,7 +34,7 @@ class Waiting:
 
 @dataclass
 class RunReport:
-    """What a run did. `shipped` is of all batches it worked on, `sent` what it shipped itself.
+    """The report of a run. `shipped` covers all batches it worked on, `sent` only its own shipments.
 
     `replayed` was shipped to fill the windows of a new plan.
     """

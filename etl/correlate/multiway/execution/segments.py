@@ -1,4 +1,4 @@
-"""What a batch has of a stream, as the stream log provides it; here as plain files under the stream's site."""
+"""The port to the stream log for a batch's tuples; and an implementation as plain files at the stream's site."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from etl.correlate.multiway.query import JoinQuery
 
 
 class Segments(Protocol):
-    """The stream log: what a batch has of a stream, read at the stream's site."""
+    """The stream log: a batch's tuples of a stream, read at the stream's site."""
 
     def read(self, stream: int, batch: int) -> pa.Table: ...
 

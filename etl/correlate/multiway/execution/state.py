@@ -1,6 +1,6 @@
-"""What the steps of a run read: the files of a store as tuples, as they are known when a batch begins.
+"""The inputs of steps: the files of a store as tuples, as of the start of a batch.
 
-Files never change, so what was read is kept in memory while its batch can still be in a window.
+Files are immutable, so tuples stay cached while their batch can be in a window.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Epoch:
     plan: Node
     program: Program
     reason: str = ""
-    made_by: str = ""  # how it was asked for
+    made_by: str = ""  # how it was planned
 
 
 class State:
@@ -55,17 +55,17 @@ class State:
         return ENDS if store.kind == "ends" else layout.schema(self._query, store.streams)
 
     def table(self, epoch: Epoch, step: Step, batch: int) -> pa.Table:
-        """What a step wrote."""
+        """The output of a step."""
         content = self._folders[step.output.site].read(self.path(epoch, step, batch))
         return from_bytes(content, self.schema(step.output))
 
     def whole(self, epoch: Epoch, store: Store, batch: int) -> pa.Table:
-        """All that a batch brought to a store."""
+        """All tuples of a batch in a store."""
         parts = [self.table(epoch, step, batch) for step in epoch.program.writers[store]]
         return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
     def made(self, epoch: Epoch, store: Store, batch: int, route: Route | None) -> pa.Table:
-        """What of a batch was made at the site of a store, of the values of a route."""
+        """A batch's tuples that were produced at the site of a store, restricted to the values of a route."""
         makers = epoch.program.makers(store)
         if store.kind == "tuples":
             parts = [self._part(epoch, step, batch, route) for step in makers]
@@ -73,7 +73,7 @@ class State:
         return pa.concat_tables([self.table(epoch, step, batch) for step in makers])
 
     def input(self, epoch: Epoch, store: Store, batch: int, route: Route | None) -> Input:
-        """An input of a join: what the batch brings, and what is still in its window from earlier ones."""
+        """An input of a join: the batch's new tuples, and earlier ones that are still in their window."""
         first = max(epoch.first_replayed, self._calendar.first_live(batch))
         live = [self._of_batch(epoch, store, number, route) for number in range(first, batch)]
         watermark = self._calendar.watermark(batch)
@@ -84,7 +84,7 @@ class State:
         return Input(store.streams, old, new)
 
     def forget(self, batch: int) -> None:
-        """Drops what was read of batches before this one."""
+        """Drop cached tuples of earlier batches."""
         self._loaded = {name: one for name, one in self._loaded.items() if name[1] >= batch}
 
     def _of_batch(self, epoch: Epoch, store: Store, batch: int, route: Route | None) -> Tuples:
@@ -105,7 +105,7 @@ class State:
         return self._loaded[name]
 
     def _closed(self, epoch: Epoch, store: Store, tuples: Tuples, first: int, batch: int) -> Tuples:
-        """Tuples with the ends of their tuple windows, as far as they are known in this batch."""
+        """Tuples with the ends of their tuple windows known so far."""
         end = tuples.end
         for stream in layout.counted(self._query, store.streams):
             places = tuples.table.column(layout.sequence(stream)).to_numpy()

@@ -1,4 +1,4 @@
-"""Joined tuples in memory: their columns, their windows, and the codes of the attributes still to be joined on."""
+"""Joined tuples in memory: columns, windows, and the codes of the attributes that are still to be joined on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from etl.correlate.multiway.query import JoinQuery, TimeWindow
 
 @dataclass(frozen=True)
 class Tuples:
-    """Rows of one set of streams. `end` is what is known of it so far; `codes` are by attribute."""
+    """Rows of one set of streams. `end` is the window's end as known so far; `codes` are by attribute."""
 
     table: pa.Table
     start: I64
@@ -54,7 +54,7 @@ def concat(parts: Sequence[Tuples], like: Tuples) -> Tuples:
 
 
 def load(query: JoinQuery, streams: int, table: pa.Table) -> Tuples:
-    """Tuples as they lie in a file. The end of a tuple window is open: it is narrowed by what is known later."""
+    """Load tuples from a file's table. The end of a tuple window is open, and is narrowed later."""
     start = table.column(layout.START).to_numpy()
     if layout.carries_end(streams):
         end = table.column(layout.END).to_numpy()

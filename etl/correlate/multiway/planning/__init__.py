@@ -1,1 +1,1 @@
-"""Plans: what is joined where, for all values or per partition of them."""
+"""Plans: the site of each join, for all values or per partition of them."""

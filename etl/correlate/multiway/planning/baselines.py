@@ -1,4 +1,4 @@
-"""Plans to compare with: everything at one site, everything to the fastest stream, all local joins first."""
+"""Baseline plans: everything at one site, everything to the fastest stream, all local joins first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from etl.correlate.multiway.rates import Costs
 
 
 def centralised(model: Costs, inputs: Sequence[Item] | None = None, destination: str | None = None) -> Item:
-    """All streams to the one site for which that is cheapest."""
+    """All streams to the cheapest site."""
     items = list(inputs) if inputs is not None else sources(model)
     plans = [mjoin(site, tuple(items)) for site in dict.fromkeys(item.site for item in items)]
     return min(plans, key=lambda plan: cost(plan, model, destination))

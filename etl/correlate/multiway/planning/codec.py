@@ -1,4 +1,4 @@
-"""Plans as JSON and back, so that a batch that is repeated finds the plan it began with."""
+"""Plans to JSON and back, so that a retried batch uses its original plan."""
 
 from __future__ import annotations
 

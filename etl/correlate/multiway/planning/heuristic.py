@@ -1,10 +1,10 @@
-"""Algorithm 1: which joins run where, and in which order streams are brought together. O(n²) looks at the model.
+"""Algorithm 1: the sites of joins, and the order of shipping streams together. O(n²) evaluations of the model.
 
     1  At every site, join two streams when their result is smaller than either.
     2  Take the slowest stream as Σp. Add to Σp the stream S with the least C(Σp + S), equation 4:
-           case 1   ship Σp to the site of S, join there, and reckon with shipping the result on
+           case 1   ship Σp to the site of S, join there, plus the cost of shipping the result on
            case 2   ship all of them to some third site: S is pending with the others
-       until case 1 is chosen; the result is a stream like any other. Repeat while there are two streams.
+       until case 1 is chosen; the result is a new stream. Repeat while there are two streams.
 
 The last stream leaves no third site, so case 1 is taken (the paper's example 2 does so). Rates are bytes per second:
 with tuples of one size these are the paper's rates.
@@ -27,7 +27,7 @@ def algorithm1(model: Costs, inputs: Sequence[Item] | None = None) -> Item:
 
 
 def every_start(model: Costs, inputs: Sequence[Item] | None = None) -> list[Item]:
-    """Algorithm 1 begun with each of its streams instead of the slowest one."""
+    """Algorithm 1 started with each of its streams instead of the slowest one."""
     items = _start(model, inputs)
     if len(items) < 3:
         return [_bring_together(model, items)]

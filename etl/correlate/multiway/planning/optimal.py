@@ -1,6 +1,6 @@
 """The optimum over all tree plans, by dynamic programming over sets of streams.
 
-    best[S, v]  fewest bytes per second to have the join of S at site v
+    best[S, v]  least bytes per second to compute the join of S at site v
                 = min over S = A ∪ B, both connected:  best[A, v] + best[B, v]
                   or over sites u:                      best[S, u] + bytes(S)
 
@@ -26,7 +26,7 @@ Search = Callable[[F64, npt.NDArray[np.bool_], I64, int], tuple[F64, I64, I64]]
 
 
 def optimal(model: Costs, inputs: Sequence[Item] | None = None, destination: str | None = None) -> Item:
-    """The cheapest plan; with a destination, including what ships the result there."""
+    """The cheapest plan; with a destination, including shipping the result there."""
     items = list(inputs) if inputs is not None else sources(model)
     if len(items) > MOST_STREAMS:
         raise TooManyStreams(len(items), MOST_STREAMS)
@@ -55,7 +55,7 @@ def _bytes(model: Costs, items: list[Item]) -> F64:
 
 
 def _connected(near: I64) -> npt.NDArray[np.bool_]:
-    """Which sets of inputs are connected: a set is, if it grows from a connected one by a neighbour."""
+    """Which sets of inputs are connected: those that extend a connected one by a neighbour."""
     count = len(near)
     connected = np.zeros(1 << count, np.bool_)
     connected[1 << np.arange(count)] = True
@@ -73,7 +73,7 @@ def _connected(near: I64) -> npt.NDArray[np.bool_]:
 
 @functools.cache
 def _compiled() -> Search:
-    """The search in machine code. numba takes a second to import, which only those pay who ask for the optimum."""
+    """The compiled search. Importing numba takes a second, so it is imported only when the optimum is computed."""
     from etl.columnar.jit import allocating_kernel
 
     return allocating_kernel(_search)
@@ -111,7 +111,7 @@ def _search(emitted: F64, connected: npt.NDArray[np.bool_], home: I64, sites: in
 
 
 def _rebuild(items: list[Item], sites: list[str], split: I64, origin: I64, chosen: int, at: int) -> Item:
-    """The plan behind `best[chosen, at]`, where it is made; joins at one site become one operator."""
+    """Reconstruct the plan of `best[chosen, at]`; joins at one site become one operator."""
     if chosen & (chosen - 1) == 0:
         return items[chosen.bit_length() - 1]
     inputs: list[Node] = []

@@ -1,12 +1,12 @@
 """How the values of a join attribute are divided among partitions: by hash, by range, by rate.
 
-Values are 64-bit codes (a whole number is its own code). The finest substreams of the paper, FStreams, are one per
-value. By rate, values whose streams rank alike share a partition: the vector of a value holds, for every stream, the
-place of its substream when they are sorted by rate, and k-means clusters the vectors.
+Values are 64-bit codes (an integer is its own code). The finest substreams of the paper, FStreams, are one per value.
+By rate, values with similar rankings of streams share a partition: the vector of a value has, for every stream, the
+rank of its substream by rate, and k-means clusters the vectors.
 
-When fewer different vectors exist than partitions are wanted, every distance within a vector is zero and k-means has
-nothing to go by. Then each vector has a partition of its own, and the partitions left over cut the vectors that carry
-the most bytes, along the rates of their values: hot values want other plans than cold ones (ADR 46).
+When there are fewer different vectors than partitions, k-means cannot separate equal vectors. Then each vector has its
+own partition, and the remaining partitions split the vectors with the most bytes by the rates of their values: hot
+values need other plans than cold ones (ADR 46).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Partitioner(Protocol):
     def assign(self, codes: I64) -> I64: ...
 
     def rest(self) -> int:
-        """Where the model counts the values its histogram does not know."""
+        """The partition of values that are not in the histogram, for the model."""
         ...
 
 
@@ -105,7 +105,7 @@ def by_range(codes: I64, partitions: int) -> RangePartitioner:
 
 
 def by_rate(codes: I64, rates: F64, partitions: int, seed: int = 0) -> TablePartitioner:
-    """Values outside the histogram count as one more value; if there are none, they would go with the coldest one."""
+    """Values outside the histogram count as one more value; if there are none, they belong to the coldest one."""
     weight = rates.sum(axis=0)
     values = len(codes) + bool(weight[-1] > 0.0 or not len(codes))
     numbers = cluster(rank_vectors(rates[:, :values]), weight[:values], partitions, np.random.default_rng(seed))
@@ -132,7 +132,7 @@ def cluster(vectors: I64, weight: F64, partitions: int, rng: np.random.Generator
 
 
 def _split(of: I64, clusters: int, weight: F64, partitions: int) -> I64:
-    """Cuts clusters along the weights of their members, the heaviest first, until there are enough partitions."""
+    """Split clusters by the weights of their members, the heaviest first, until there are enough partitions."""
     pieces = [np.flatnonzero(of == number) for number in range(clusters)]
     pieces = [piece[np.argsort(-weight[piece], kind="stable")] for piece in pieces]
     while len(pieces) < partitions and any(len(piece) > 1 for piece in pieces):
@@ -150,7 +150,7 @@ def _split(of: I64, clusters: int, weight: F64, partitions: int) -> I64:
 
 
 def k_means(points: F64, counts: F64, clusters: int, rng: np.random.Generator) -> I64:
-    """Lloyd's rounds from k-means++ seeds; a cluster that runs empty takes the point farthest from its centre."""
+    """Lloyd's algorithm with k-means++ seeds; an empty cluster is reseeded with the point farthest from its centre."""
     centres = _seeds(points, counts, clusters, rng)
     nearest = np.zeros(len(points), np.int64)
     for _ in range(_ROUNDS):

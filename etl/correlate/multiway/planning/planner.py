@@ -1,8 +1,8 @@
-"""Which plan to use, and when to leave it for another one.
+"""Choosing a plan, and when to replan.
 
-A plan is kept as long as it does nearly what the best one would. It is replaced when, at the rates measured by now, it
-ships `tolerance` more than the best plan, and what that saves over the next `horizon_s` pays for filling the new plan's
-windows: a window's worth of everything it ships.
+A plan is kept while its cost is near the best plan's. It is replaced when, at current rates, it ships more than the
+best plan by `tolerance`, and the saving over the next `horizon_s` exceeds the cost of filling the new plan's windows: a
+window's worth of everything it ships.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Strategy = Literal["centralised", "simple", "algorithm1", "optimal", "pmjoin"]
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """`shipment_bytes_per_s` is what a shipment costs that holds nothing: the head of a file per batch."""
+    """`shipment_bytes_per_s` is the fixed cost of a shipment: the header of a file per batch."""
 
     strategy: Strategy = "pmjoin"
     by: By = "rate"
@@ -49,7 +49,7 @@ def make_plan(model: RateModel, options: PlanOptions) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Replan:
-    """A plan that is worth changing to, and why."""
+    """A better plan, and the reason."""
 
     plan: Node
     present_bytes_per_s: float
@@ -67,7 +67,7 @@ class Replan:
 def replan(
     present: Node, measured: RateModel, options: PlanOptions, *, tolerance: float = 0.2, horizon_s: float = 3600.0
 ) -> Replan | None:
-    """A better plan for what is measured now; None if the present one is good enough."""
+    """A better plan at current rates; None if the current plan is good enough."""
     plan = make_plan(measured, options)
     now, then = (cost(one, measured.judge, options.destination) for one in (present, plan))
     longest = max((1 / one.turnover_per_s for one in measured.streams if one.turnover_per_s), default=0.0)

@@ -1,11 +1,11 @@
-"""PMJoin: a plan of its own for every partition of an attribute's values.
+"""PMJoin: a separate plan for every partition of an attribute's values.
 
     values ─ hash | range | rate ─► partitions ─ algorithm 1 each ─► plans ─ the cheapest for each partition
 
-Every plan found for some partition is a candidate for all of them, as are the plans without partitioning. So a PMJoin
-never costs more than the best plan without it, as far as the model goes. A shipment also has a price of its own (a file
-per batch, whatever it holds): a plan that saves less than its further shipments cost is given up. Where rates come from
-a sample, plans are made from one half of it and have to save by the other half as well (ADR 47).
+Every plan found for some partition is a candidate for all of them, as are the plans without partitioning. So by the
+model a PMJoin never costs more than the best plan without it. A shipment also has a fixed cost (a file per batch): a
+plan that saves less than the fixed cost of its extra shipments is dropped. If rates come from a sample, plans are
+computed from one half of it and must also save by the other half (ADR 47).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROUNDING = 1e-9  # bytes per second
 def best_unpartitioned(
     model: Costs, inputs: Sequence[Item] | None = None, destination: str | None = None, method: Method = "algorithm1"
 ) -> Item:
-    """Algorithm 1's plan, or one of the plain ones where that is cheaper; never worse than `simple`.
+    """Algorithm 1's plan, or a baseline plan if that is cheaper; never worse than `simple`.
 
     A whole query is planned once, so algorithm 1 may begin with each of its streams; a partition, of which there are
     many, begins with the slowest one only.
@@ -91,7 +91,7 @@ def _inhabited(rates: PartitionedRates, items: Sequence[Item]) -> list[int]:
 
 
 def _prices(rates: PartitionedRates, plan: Item, destination: str | None) -> F64:
-    """What a plan would ship, by partition."""
+    """The cost of a plan, by partition."""
     prices = np.zeros(rates.partitions)
     for shipment in shipments(plan, destination):
         prices += rates.bytes_per_s(shipment.streams)
@@ -99,7 +99,7 @@ def _prices(rates: PartitionedRates, plan: Item, destination: str | None) -> F64
 
 
 def _choose(plans: list[Item], prices: F64, destination: str | None, shipment_bytes_per_s: float) -> list[int]:
-    """The cheapest plan for every partition, among the plans that are worth the shipments only they make."""
+    """The cheapest plan for every partition, among plans that justify the fixed cost of their own shipments."""
     edges = [set(shipments(plan, destination)) for plan in plans]
     kept = list(range(len(plans)))
     while True:
@@ -118,10 +118,10 @@ def _choose(plans: list[Item], prices: F64, destination: str | None, shipment_by
 def _confirm(
     chosen: list[int], plans: list[Item], prices: F64, destination: str | None, shipment_bytes_per_s: float
 ) -> list[int]:
-    """Gives up plans that do not save, over all their partitions, by prices that had no part in choosing them.
+    """Drop plans that do not save, over all their partitions, by independent prices.
 
-    Their partitions go over to the plan that is the cheapest for them together; the first plan, the best one without
-    partitions, is always among those.
+    Their partitions get the plan that is the cheapest for them together; the first plan, the best one without
+    partitions, is always a candidate.
     """
     edges = [set(shipments(plan, destination)) for plan in plans]
     kept = np.array(chosen)
@@ -144,7 +144,7 @@ def _confirm(
 
 
 def _loss(plan: int, kept: list[int], prices: F64, edges: list[set[Shipment]], shipment_bytes_per_s: float) -> float:
-    """What giving a plan up would cost, less what its own shipments cost."""
+    """The cost of dropping a plan, less the fixed cost of its own shipments."""
     others = [n for n in kept if n != plan]
     dearer = np.maximum(prices[others].min(axis=0) - prices[plan], 0.0)
     mine = prices[plan] <= prices[kept].min(axis=0)

@@ -23,7 +23,7 @@ from etl.correlate.multiway.rates import HistogramSelectivity, RateModel
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """An operator that can be a PMJoin: the operators merged into it, and the inputs they have together."""
+    """An operator that can be a PMJoin: the operators merged into it, and their combined inputs."""
 
     operator: MJoin
     attribute: int
@@ -121,7 +121,7 @@ def _input_rate(mark: Marked, model: RateModel) -> float:
 
 
 def _merge(node: MJoin, attribute: int, model: RateModel) -> tuple[tuple[MJoin, ...], tuple[Item, ...]]:
-    """Children that join on the same attribute dissolve into the operator, and so do their children."""
+    """Merge children that join on the same attribute into the operator, recursively."""
     merged: list[MJoin] = []
     inputs: list[Item] = []
     stack = [_item(child) for child in reversed(node.children)]
@@ -136,7 +136,7 @@ def _merge(node: MJoin, attribute: int, model: RateModel) -> tuple[tuple[MJoin, 
 
 
 def _over_inputs(node: MJoin, mark: Marked) -> MJoin:
-    """The operator as it was, with its inputs as sources: what a partition does if nothing is better."""
+    """The original operator with its inputs as sources: the default plan of a partition."""
     children: list[Node] = []
     for child in node.children:
         if isinstance(child, MJoin) and child in mark.merged:

@@ -1,4 +1,4 @@
-"""A distributed plan as a tree, what it ships, and what that costs.
+"""A distributed plan as a tree, its shipments and its cost.
 
     Source    a stream (or the result of a subplan) at the site where it is
     MJoin     a join of two or more inputs at one site; the last input is at that site, the others are shipped to it
@@ -20,7 +20,7 @@ from etl.correlate.multiway.rates import Costs, HistogramSelectivity, Partitione
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something that is there already: `streams` joined, at `site`."""
+    """An input: the join of `streams`, available at `site`."""
 
     streams: int
     site: str
@@ -38,7 +38,7 @@ class MJoin:
 
 @dataclass(frozen=True, slots=True)
 class PMJoin:
-    """`plans[p]` joins the inputs for the values of partition p; its sources are the inputs, by what they hold."""
+    """`plans[p]` joins the inputs for the values of partition p; its sources refer to the inputs by their streams."""
 
     attribute: int
     partitioner: Partitioner
@@ -76,7 +76,7 @@ def mjoin(site: str, inputs: tuple[Node, ...]) -> MJoin:
 
 
 def shipments(node: Node, destination: str | None = None) -> Iterator[Shipment]:
-    """What an unpartitioned plan ships; with a destination, the result is shipped there as well."""
+    """The shipments of an unpartitioned plan; with a destination, the result is shipped there as well."""
     assert not isinstance(node, PMJoin), "a PMJoin ships by partition"
     if isinstance(node, MJoin):
         for child in node.children:
@@ -96,7 +96,7 @@ def cost(node: Node, model: Costs, destination: str | None = None) -> float:
 
 
 def partitioned_cost(node: PMJoin, model: RateModel, destination: str | None = None) -> float:
-    """What the partitions ship among the sites, without what brings the inputs about."""
+    """The cost of the partitions' plans, without the cost of computing the inputs."""
     rates = partitioned_rates(node.partitioner, node.attribute, model)
     numbers: dict[Node, list[int]] = {}
     for number, plan in enumerate(node.plans):

@@ -1,4 +1,4 @@
-"""Runs: the immutable sorted files that master pages consist of.
+"""Runs: the immutable, sorted files of master pages.
 
 layout     segments, pages, checksums            writer    sorted rows in, two durable files out
 run        a mapped run, read page by page       sorting   external merge sort

@@ -3,7 +3,7 @@
     run.arrows   schema │ segment 0 │ segment 1 │ … │ end          an Arrow IPC stream any Arrow can read
     segment      header │ buffers of every column                  one record batch: some 100,000 rows
     page         `page_rows` rows of a segment                     a zero-copy slice
-    run.index    fences and checksum of each page; place of each segment
+    run.index    fences and checksum of each page; offset of each segment
 
 Why a record batch holds many pages: gathering scattered rows costs per batch, and looking up 50,000 of ten
 million keys took 35 ms with batches of 262,144 rows, 220 ms with 4,096 and 1.2 s with 512. Checksums stay per
@@ -27,7 +27,7 @@ _PREFIX = 8  # continuation mark and length, before a message's metadata
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Where one record batch is in the file."""
+    """The location of one record batch in the file."""
 
     offset: int
     bytes: int
@@ -39,14 +39,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Everything needed to find and to trust the pages of a run; small, held in memory."""
+    """Fences, checksums and offsets of a run's pages; small, held in memory."""
 
     page_rows: int
     segments: tuple[Segment, ...]
     pages: pa.Table  # crc32, first, last: one row per page
 
     def to_bytes(self) -> bytes:
-        """The index as a file."""
+        """The index as the bytes of its file."""
         parts = {"page_rows": self.page_rows, "segments": [_segment_as_list(part) for part in self.segments]}
         table = self.pages.replace_schema_metadata({"index": json.dumps(parts)})
         sink = pa.BufferOutputStream()
@@ -56,7 +56,7 @@ class Index:
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Index:
-        """The index a file holds; the caller has checked its checksum."""
+        """Parse an index file; the caller has verified its checksum."""
         table = pa.ipc.open_stream(data).read_all().combine_chunks()
         parts = json.loads(table.schema.metadata[b"index"])
         return cls(parts["page_rows"], tuple(Segment(*part) for part in parts["segments"]), table)
@@ -72,12 +72,12 @@ def pages_schema(code_type: pa.DataType) -> pa.Schema:
 
 
 def header_bytes(message: pa.Buffer) -> int:
-    """How much of a record batch message comes before its buffers."""
+    """The length of a record batch message before its buffers."""
     return _PREFIX + int.from_bytes(message.slice(4, 4).to_pybytes(), "little")
 
 
 def checksum(data: pa.Buffer | bytes | memoryview, start: int = 0) -> int:
-    """CRC-32, the fastest checksum at hand: some 3 GB/s."""
+    """CRC-32, the fastest available checksum: some 3 GB/s."""
     return zlib.crc32(data, start)
 
 
@@ -103,7 +103,7 @@ class Checksums:
         self._stripes = [stripe for column in segment.columns for stripe in _stripes(column)]
 
     def of(self, start: int, stop: int) -> int:
-        """The checksum of rows `start` … `stop - 1`. A damaged offset only makes it another number."""
+        """The checksum of rows `start` … `stop - 1`. A damaged offset changes it, but raises no error."""
         crc = 0
         for stripe in self._stripes:
             crc = zlib.crc32(stripe.part(start, stop), crc)

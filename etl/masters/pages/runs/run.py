@@ -1,9 +1,9 @@
-"""A run as readers see it: pages found by fence keys, and verified before anything in them is believed.
+"""Reading a run: pages are found by fence keys, and verified before their data is used.
 
-A page is verified when it is first read, and then remembered (`verified`). So a damaged page is never read as data,
-opening a run costs nothing that grows with its rows, and a page is paid for once. A search may step on pages not
-verified yet, but what it finds is believed only inside the page that the fences named: if a damaged key misleads it,
-it ends outside that page, and the whole segment is verified.
+A page is verified when it is first read, and then marked (`verified`). So damaged data is never returned, opening a run
+takes constant time, and a page is verified once. A search may touch unverified pages, but its result is accepted only
+inside the page that the fences named: if a damaged key misleads it, it ends outside that page, and the whole segment is
+verified.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Bytes = Callable[[int, int], pa.Buffer]
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What a search found: which of the wanted codes, and where, segment by segment."""
+    """The result of a search: which of the wanted codes were found, and their rows, segment by segment."""
 
     found: Mask
     places: list[tuple[int, Rows]]  # segment, rows inside it
 
 
 class Run:
-    """One run of one store. Holds the index and what is verified; rows stay in the file."""
+    """One run of one store. Holds the index and the marks of verified pages; rows stay in the file."""
 
     def __init__(self, entry: RunEntry, shape: Shape, index: Index, read: Bytes, verified: Marks) -> None:
         self.entry, self.shape, self.index = entry, shape, index
@@ -64,12 +64,12 @@ class Run:
         return key_codec.search(self.firsts, wanted, "right") - 1
 
     def may_hold(self, wanted: pa.Array) -> Mask:
-        """Which of some sorted codes lie inside the fences of a page; the others are not in this run."""
+        """Which sorted codes lie inside the fences of a page; the others are not in this run."""
         return self._fenced(wanted)[0]
 
     def _fenced(self, wanted: pa.Array) -> tuple[Mask, Rows]:
-        """Which of some sorted codes a page may hold, and the pages of those."""
-        if len(self.firsts) < len(wanted):  # cheaper to look for the fences among the codes
+        """Which sorted codes lie inside the fences of a page, and their pages."""
+        if len(self.firsts) < len(wanted):  # cheaper to search the fences among the codes
             return key_codec.inside(wanted, self.firsts, self.lasts)
         if not len(self.firsts):
             return np.zeros(len(wanted), np.bool_), np.zeros(0, np.int64)
@@ -78,7 +78,7 @@ class Run:
         return inside, pages if inside.all() else pages[inside]
 
     def verify(self, pages: Rows) -> None:
-        """Check the pages that were not checked before. Raises `PageDamaged`."""
+        """Verify pages that are not marked yet. Raises `PageDamaged`."""
         for page in pages[~self._verified[pages]].tolist():
             self._verify_page(page)
 
@@ -99,7 +99,7 @@ class Run:
         return np.arange(part.first_page, part.first_page + -(-part.rows // self.index.page_rows))
 
     def segment(self, number: int) -> tuple[pa.RecordBatch, pa.Array, Checksums]:
-        """A segment's rows, its codes, and its checksums; the pages are not verified by this."""
+        """A segment's rows, codes and checksums; does not verify pages."""
         if number not in self._opened:
             self._opened[number] = self._open_segment(number)
         return self._opened[number]
@@ -115,7 +115,7 @@ class Run:
     # --- rows
 
     def find(self, wanted: pa.Array) -> Hits:
-        """Where distinct sorted codes are."""
+        """Find distinct sorted codes."""
         possible, pages = self._fenced(wanted)
         narrowed = wanted if len(pages) == len(wanted) else wanted.filter(pa.array(possible))
         bounds = [*np.searchsorted(pages, self._first_pages).tolist(), len(pages)]
@@ -135,7 +135,7 @@ class Run:
         return Hits(found, [(part[0], rows) for part, (_, rows) in zip(parts, answers, strict=True)])
 
     def _search(self, number: int, wanted: pa.Array, pages: Rows, guess: Rows | None) -> Rows:
-        """The rows of a segment where codes are or would be; `pages` are the only ones that may hold them."""
+        """The insertion positions of codes in a segment; only `pages` may hold them."""
         self.verify(pages[key_codec.firsts_of(pages)])
         first = (pages - self._first_pages[number]) * self.index.page_rows
         rows = key_codec.search_near(self.segment(number)[1], wanted, first, self.index.page_rows, guess)
@@ -145,7 +145,7 @@ class Run:
         return rows
 
     def row_of(self, code: pa.Array) -> int:
-        """How many rows of the run come before a code (an array of one)."""
+        """The number of rows before a code (an array of one)."""
         page = int(self.pages_of(code)[0])
         if page < 0:
             return 0
@@ -167,12 +167,12 @@ class Run:
             start, first = end, first + 1
 
     def gather(self, hits: Hits, columns: list[str]) -> pa.Table:
-        """The rows a search found."""
+        """The rows of a search result."""
 
         def taken(place: tuple[int, Rows]) -> pa.RecordBatch:
             number, rows = place
             wide = self.segment(number)[0].select(columns)
-            return pc.take(wide, pa.array(rows), boundscheck=False)  # a search found a key in each of these rows
+            return pc.take(wide, pa.array(rows), boundscheck=False)  # in bounds: the rows come from a search
 
         parts = parallel_map(taken, hits.places, lambda place: len(place[1]))
         schema = pa.schema([self._schema.field(name) for name in columns])
@@ -180,7 +180,7 @@ class Run:
 
 
 def open_run(runs: Path, entry: RunEntry, shape: Shape, *, random_access: bool = False) -> Run:
-    """Map a run. Sizes and the index are checked here, pages when they are read."""
+    """Map a run. File sizes and the index are checked here, pages when they are read."""
     path = data_file(runs, entry.name)
     index = _load_index(runs, entry, shape)
     _check_size(path, entry.bytes, shape)

@@ -1,9 +1,9 @@
-"""Sort more rows than memory holds: sorted spills on disk, then one merge pass, block by block.
+"""External merge sort: sorted spills on disk, then one merge pass, block by block.
 
     batches ─► chunks of a quarter of the memory ─► sort ─► spill files ─► merge ─► sorted tables
 
-The merge is vectorised: of the block each spill has loaded, take every row up to the smallest "last key" among
-them; no spill can still come with a smaller key, so those rows are sorted together and given out.
+The merge is vectorised: from the loaded block of each spill, take every row up to the smallest "last key" among the
+blocks; no spill has a smaller key left, so those rows are sorted together and emitted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def sorted_tables(tables: Iterable[pa.Table], codes_of: CodesOf, memory_bytes: i
 
 
 def _chunks(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[tuple[pa.Table, bool]]:
-    """Tables put together, and whether a chunk is all there is."""
+    """Concatenate tables into chunks; also whether a chunk is the whole input."""
     waiting: list[pa.Table] = []
     size, given = 0, 0
     for table in tables:
@@ -71,7 +71,7 @@ def _sorted(table: pa.Table, codes_of: CodesOf) -> pa.Table:
 
 
 def _spill(table: pa.Table, path: Path, memory_bytes: int) -> None:
-    """Blocks so small that one of each spill fits in the memory together, for up to some hundred spills."""
+    """Write blocks so small that one per spill fits into memory, for up to some hundred spills."""
     row_bytes = max(1, table.nbytes // max(1, table.num_rows))
     rows = min(_BLOCK_ROWS_MAX, max(256, memory_bytes // 128 // row_bytes))
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
@@ -79,7 +79,7 @@ def _spill(table: pa.Table, path: Path, memory_bytes: int) -> None:
 
 
 class _Cursor:
-    """Where the merge is in one spill."""
+    """The merge's position in one spill."""
 
     def __init__(self, path: Path, codes_of: CodesOf) -> None:
         self._file = pa.OSFile(str(path), "rb")
@@ -98,7 +98,7 @@ class _Cursor:
         self.last = self.keys.slice(len(self.keys) - 1)
 
     def cut(self, bound: pa.Array) -> tuple[pa.Table, pa.Array] | None:
-        """Take away the rows up to and including a code."""
+        """Remove and return the rows up to and including a code."""
         assert self.block is not None, "a finished cursor is not asked"
         end = int(key_codec.search(self.keys, bound, "right")[0])
         if end == 0:

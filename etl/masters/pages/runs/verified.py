@@ -3,10 +3,10 @@
     base-00000001.arrows                    the run
     base-00000001.5f3a….verified            one byte per page: 1 once its checksum was right
 
-Python workers come and go between batches; if each of them verified for itself, a batch would cost what the master is
-large, not what the batch is. The marks are named after the run's file exactly as it is (its inode, size and times),
-the machine's boot and the day: a file that anybody wrote to, another boot or another day begin without a mark. Where
-the folder cannot be written to, a process keeps its own marks.
+Python workers come and go between batches; if each of them verified for itself, a batch's cost would depend on the
+master's size. The name of the marks contains the run file's inode, size and times, the machine's boot id and the day:
+marks are void after a write to the file, a reboot, or at a new day. If the folder is not writable, a process keeps its
+own marks.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def marks_of(run: Path, pages: int) -> Marks:
 
 
 def mark_all(run: Path, pages: int) -> None:
-    """Every page has just been read and found whole."""
+    """Mark every page: all were just read and verified."""
     written = run.stat().st_mtime
-    time.sleep(max(0.0, min(_TICK_S, written + _TICK_S - time.time())))  # a write from now on leaves another time
+    time.sleep(max(0.0, min(_TICK_S, written + _TICK_S - time.time())))  # any later write gets another timestamp
     for old in marks_beside(run):
         old.unlink(missing_ok=True)
     marks_of(run, pages)[:] = True
 
 
 def marks_beside(run: Path) -> list[Path]:
-    """The marks of a run as it is, and as it was."""
+    """The files of a run's marks, current and void."""
     return list(run.parent.glob(f"{run.stem}.*.verified"))
 
 
@@ -61,7 +61,7 @@ def _marks_file(run: Path) -> Path:
 def _mapped(path: Path, pages: int) -> Marks:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        os.posix_fallocate(descriptor, 0, pages)  # what others wrote stays; a full disk says so here, not by a signal
+        os.posix_fallocate(descriptor, 0, pages)  # keeps existing marks; a full disk raises here, not SIGBUS later
         return np.frombuffer(mmap.mmap(descriptor, pages), np.bool_)
     finally:
         os.close(descriptor)
@@ -71,5 +71,5 @@ def _mapped(path: Path, pages: int) -> Marks:
 def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text()
-    except OSError:  # not Linux: marks live as long as the process that made them
+    except OSError:  # not Linux: marks live as long as this process
         return f"{os.getpid()} {time.time_ns()}"

@@ -1,8 +1,8 @@
-"""How a run is written: sorted rows in, two durable files out.
+"""Write a run: sorted rows in, two durable files out.
 
     write(rows) ─► collect a segment ─► serialise ─► checksum its pages, note its fences ─► append to the file
 
-Keys must rise strictly; the writer refuses anything else before it can reach a manifest. Memory is a few
+Keys must be strictly ascending; the writer raises otherwise, before a manifest names the run. Memory is a few
 segments.
 """
 
@@ -28,12 +28,12 @@ from etl.masters.pages.runs.layout import Checksums, Index, Segment
 from etl.masters.rows import key_codec
 from etl.masters.rows.shape import DELETED, Shape
 
-_PIECE_ROWS = 65_536  # larger input is cut, so that no segment waits for all of it
+_PIECE_ROWS = 65_536  # larger input is split, so that full segments are written early
 
 
 @dataclass(frozen=True, slots=True)
 class PageSize:
-    """How rows are cut. Smaller pages verify and scan in smaller steps; larger ones need a smaller index."""
+    """Sizes of pages and segments. Smaller pages verify and scan in smaller steps; larger ones need a smaller index."""
 
     page_rows: int = 1024
     segment_rows: int = 262_144
@@ -53,7 +53,7 @@ def index_file(runs: Path, name: str) -> Path:
 
 
 class RunWriter:
-    """Writes one run; a context manager that leaves nothing behind unless `finish` was called."""
+    """Writes one run; a context manager that removes its files unless `finish` was called."""
 
     def __init__(self, runs: Path, name: str, shape: Shape, overlay: bool, size: PageSize) -> None:
         self._runs, self._name, self._shape, self._size = runs, name, shape, size
@@ -78,7 +78,7 @@ class RunWriter:
             files.remove(data_file(self._runs, self._name))
 
     def write(self, rows: pa.Table) -> None:
-        """Stored rows (`Shape.to_store`) whose keys follow all keys written before."""
+        """Append stored rows (`Shape.to_store`); their keys follow all earlier ones."""
         for start in range(0, rows.num_rows, _PIECE_ROWS):
             piece = rows.slice(start, _PIECE_ROWS)
             self._check_order(piece)
@@ -86,7 +86,7 @@ class RunWriter:
             self._flush_full()
 
     def finish(self) -> RunEntry:
-        """Write what waits, make it last, and say what the manifest has to know."""
+        """Flush and sync; returns the run's entry for the manifest."""
         if rows := sum(piece.num_rows for piece in self._waiting):
             self._write_segment(self._take(rows))
         self._append(layout.END)
@@ -121,14 +121,14 @@ class RunWriter:
             self._write_segment(self._take(rows))
 
     def _segment_rows(self) -> int:
-        """How many of the waiting rows make a segment: whole pages, at most so many rows and about so many bytes."""
+        """How many buffered rows make a segment: whole pages, within the limits of rows and bytes."""
         waiting = sum(piece.num_rows for piece in self._waiting)
         row_bytes = max(1, sum(piece.nbytes for piece in self._waiting) // max(1, waiting))
         rows: int = min(self._size.segment_rows, self._size.segment_bytes // row_bytes)
         return max(1, rows // self._size.page_rows) * self._size.page_rows
 
     def _take(self, rows: int) -> pa.RecordBatch:
-        """The first waiting rows as one batch whose arrays start at row 0."""
+        """The first buffered rows as one batch whose arrays start at row 0."""
         table = pa.concat_tables(self._waiting)
         rest = table.slice(rows)
         self._waiting = [rest] if rest.num_rows else []

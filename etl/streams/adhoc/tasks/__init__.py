@@ -1,8 +1,8 @@
-"""The part of tasks: what is new in a batch, for all queries, from mapped segments.
+"""The part of tasks: new results of all queries in a batch, from mapped segments.
 
-plan      what tasks need to know; the queries themselves are in a file
-late      dispatchers say which segments are new, and put aside what comes too late
+plan      the input of tasks; the queries themselves are in a file
+late      dispatchers announce new segments, and write late tuples to a table
 buckets   tuples of segments by slot and by key of a join attribute, mapped, indexed once
-join      what is new in a batch, for all queries
+join      new results of all queries in a batch
 results   rows ──► files, aggregates ──► the driver
 """

@@ -3,9 +3,8 @@
     segment ── event time ──► slot │ late
             ── hash of the key ──► share: a task takes the rows of its shares, once for every attribute (ADR 86)
 
-A bucket follows from the numbers of its segments, so what a worker has made stays right for as long as it is asked
-for, whatever became of the batch. Its columns are those that somebody asked for when it was made: who comes later does
-not see it.
+A bucket is determined by the numbers of its segments, so a worker's cached bucket stays valid whatever the batch's
+outcome. It has the columns that queries needed when it was built: later queries do not see it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which rows of a stream a task takes: those whose key of an attribute falls to it; None: all of them."""
+    """The rows of a stream for one task: those whose key attribute hashes to it; None: all of them."""
 
     attribute: Attribute | None
     number: int = 0
@@ -45,15 +44,15 @@ Source = tuple[str, tuple[int, ...]]  # root of the store; numbers of the segmen
 
 @dataclass
 class Arrival:
-    """A stream's segments of one batch: their rows as one table, and where each row belongs."""
+    """A stream's segments of one batch: their rows as one table, with slot and share of each row."""
 
     table: pa.Table
-    slots: I64  # of every row
+    slots: I64  # by row
     on_time: npt.NDArray[np.bool_]
     buckets: dict[Share, list[Bucket]] = field(default_factory=dict)
 
     def rows_of(self, share: Share) -> npt.NDArray[np.intp]:
-        """The rows of a share; rows without a key fall to nobody."""
+        """The rows of a share; rows without a key are in none."""
         if share.attribute is None or share.of == 1:
             return np.flatnonzero(self.on_time)
         index = index_by(self.table, share.attribute)
@@ -62,20 +61,20 @@ class Arrival:
 
 
 class BucketCache:
-    """What a worker has made of segments. Losing it costs time, never a row."""
+    """A worker's cache of buckets. Losing it costs time, never a row."""
 
     def __init__(self) -> None:
         self._arrivals: dict[Source, Arrival] = {}
 
     def retain(self, root: str, live: Iterable[int]) -> None:
-        """Let go what is no longer in use."""
+        """Drop buckets of segments that are no longer in use."""
         wanted = set(live)
         gone = [key for key in self._arrivals if key[0] == root and not wanted.issuperset(key[1])]
         for key in gone:
             del self._arrivals[key]
 
     def sizes(self, root: str) -> dict[str, int]:
-        """Bytes of tuples and of indexes."""
+        """Bytes of tuples and indexes."""
         held = [
             bucket
             for key, arrival in self._arrivals.items()
@@ -100,7 +99,7 @@ class BucketCache:
         if arrival is None:
             arrival = self._arrivals[key] = _arrival(store, stream, segments, slot_us, columns)
         if share not in arrival.buckets:
-            arrival.buckets[share] = _made(stream.name, segments[0].batch, arrival, share)
+            arrival.buckets[share] = _make_buckets(stream.name, segments[0].batch, arrival, share)
         return arrival.buckets[share]
 
 
@@ -121,7 +120,7 @@ def _arrival(
     return Arrival(pa.concat_tables(tables), slots, on_time)
 
 
-def _made(stream: str, batch: int, arrival: Arrival, share: Share) -> list[Bucket]:
+def _make_buckets(stream: str, batch: int, arrival: Arrival, share: Share) -> list[Bucket]:
     """A bucket per slot that has rows of the share."""
     rows = arrival.rows_of(share)
     slots = arrival.slots[rows]

@@ -1,10 +1,10 @@
-"""The task of ad-hoc queries: what is new in a batch, for all of them, from mapped segments.
+"""The task of ad-hoc queries: new results of all of them in a batch, from mapped segments.
 
     names of new segments ── map ── buckets of this task's shares ── shared joins ─┬─ rows ──▶ a file per query
                                                                                   └─ partial aggregates ──▶ the driver
 
-Queries are run by the edge of their last join: its two streams come in shares by the join attribute, every row to one
-task; streams that are joined before it come whole (ADR 44, 86). A query without a result costs nothing here.
+Queries are grouped by the edge of their last join: its two streams are partitioned by the join attribute, every row to
+one task; streams that are joined before it are replicated (ADR 44, 86). A query without new results costs nothing here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from etl.streams.adhoc.version import LastJoin, Version, open_version, streams_f
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import BatchPlan
 
-EngineKey = tuple[str, Edge, int, int]  # root of the store, last join, share, of how many
+EngineKey = tuple[str, Edge, int, int]  # root of the store, last join, share, number of shares
 
 
 @dataclass
@@ -37,7 +37,7 @@ class _Engine:
 
 @dataclass
 class QueryWorker:
-    """What a worker keeps between batches: buckets, and joins over them."""
+    """State of a worker between batches: buckets, and joins over them."""
 
     cache: BucketCache = field(default_factory=BucketCache)
     engines: dict[EngineKey, _Engine] = field(default_factory=dict)
@@ -51,12 +51,12 @@ _WORKER = QueryWorker()
 
 
 def query_worker() -> QueryWorker:
-    """What this process keeps."""
+    """The state of this process."""
     return _WORKER
 
 
 def join_queries(plan: BatchPlan, task: int, messages: list[Message]) -> Iterator[Message]:
-    """All queries, for the shares of keys that one task has."""
+    """Run all queries on the key shares of one task."""
     if plan.queries is None or not messages:
         return
     began = time.perf_counter()
@@ -87,7 +87,7 @@ class _Run:
             del _WORKER.engines[key]
 
     def results(self, one: LastJoin, share: int, results: TaskResults) -> int:
-        """What is new for the queries that end in a join; gives how many combinations of buckets were joined."""
+        """New results of the queries with this last join; returns how many combinations of buckets were joined."""
         if not one.streams & self._came:
             return 0
         engine = self._engine(one, share)
@@ -115,7 +115,7 @@ class _Run:
         return known.join
 
     def _buckets(self, one: LastJoin, share: int) -> Iterator[Bucket]:
-        """What the queries of a last join look at: nothing from before the first of them, nothing out of reach."""
+        """The buckets for the queries of a last join: not older than the first query, and within its windows."""
         first, shares, edge = self._queries.first_slot, self._queries.shares, one.edge
         for stream in sorted(one.streams):
             mine = Share(edge.end(stream).columns, share, shares) if stream in edge.streams else EVERYTHING
@@ -130,7 +130,7 @@ class _Run:
                         yield bucket
 
     def sizes(self) -> dict[str, int]:
-        """What this worker holds: buckets are shared by all joins."""
+        """Sizes of this worker's state; buckets are shared by all joins."""
         root = self._plan.places.store.root
         shared = sum(one.join.state_bytes["shared"] for key, one in _WORKER.engines.items() if key[0] == root)
         return {**_WORKER.cache.sizes(root), "shared": shared}

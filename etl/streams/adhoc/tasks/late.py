@@ -1,4 +1,4 @@
-"""The dispatchers' part: tell tasks which segments are new; what comes too late goes to a table of the stream."""
+"""The dispatchers' part: announce new segments to tasks; late tuples go to a table of the stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
 def announce(
     plan: BatchPlan, stream: StreamPlan, reader: int, segment: Segment, rows: pa.RecordBatch
 ) -> Iterator[Message]:
-    """A new segment, to every task that has a share of the keys."""
+    """Announce a new segment to every task that has a share of the keys."""
     queries = plan.queries
     if queries is None or stream.name not in queries.streams:
         return

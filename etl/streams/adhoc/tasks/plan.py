@@ -1,4 +1,4 @@
-"""What the tasks of a batch need to know about ad-hoc queries: little, for the queries themselves are in a file."""
+"""The input of a batch's tasks about ad-hoc queries; the queries themselves are in a file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class QueriesPlan:
     version: str  # the file of queries and plan
     streams: frozenset[str]  # that some query reads
     slot_us: int
-    first_slot: int | None  # tuples of earlier slots are late; None: nothing has come yet
+    first_slot: int | None  # tuples of earlier slots are late; None: no tuples yet
     segments: tuple[LiveSegment, ...]  # of earlier batches
-    shares: int  # in so many parts keys are dealt out to tasks
-    rows_most: int  # of one query in a batch
+    shares: int  # parts into which keys are hashed for tasks
+    rows_most: int  # limit per query and batch
 
     def shares_of(self, task: int, tasks: int) -> list[int]:
-        """The shares of keys that a task has."""
+        """The key shares of a task."""
         return [share for share in range(self.shares) if share % tasks == task]

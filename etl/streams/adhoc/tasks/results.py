@@ -2,8 +2,8 @@
 
     batch │ the query's columns │ for an average also NAME__sum and NAME__count
 
-An aggregate's row is about what came to be in one batch; rows of several batches can be added up (`total`), which is
-why averages bring what they are made of (ADR 87).
+An aggregate's row covers the new results of one batch; rows of several batches can be added up (`total`), which is why
+averages are stored with their sum and count (ADR 87).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from etl.streams.tasks.plan import RESULTS, BatchPlan
 
 BATCH = "batch"
 _AT_A_TIME = 4
-_COUNTS = "counts"  # the name of the message that has the counts of all queries that only count
+_COUNTS = "counts"  # name of the message with the counts of all queries that only count
 
 
 class TaskResults:
-    """What one task has for all queries. A sink that fails is told, and takes nothing else with it."""
+    """One task's results of all queries. A failing sink is reported and does not affect the others."""
 
     def __init__(self, plan: BatchPlan, version: Version, task: int) -> None:
         self._plan, self._version, self._task = plan, version, task
@@ -45,7 +45,7 @@ class TaskResults:
         self._partials.setdefault(name, []).append(partial)
 
     def give_up(self, name: str) -> None:
-        """The query has more rows than it may: what there is of it is left out."""
+        """Drop the rows of a query that exceeds its limit."""
         self._given_up.add(name)
 
     def written(self) -> Iterator[Message]:
@@ -53,7 +53,7 @@ class TaskResults:
             self._rows.pop(name, None)
             self._partials.pop(name, None)
             yield too_many(self._plan, self._version.entries[name].id)
-        with ThreadPoolExecutor(_AT_A_TIME, "write-rows") as pool:  # what takes time is to wait for the disk
+        with ThreadPoolExecutor(_AT_A_TIME, "write-rows") as pool:  # the time is spent waiting for the disk
             yield from (message for message in pool.map(self._rows_of, self._rows) if message is not None)
         yield from self._aggregates()
 
@@ -62,7 +62,7 @@ class TaskResults:
         return self._file(name, table) if table.num_rows else None
 
     def _file(self, name: str, rows: pa.Table) -> Message:
-        # A task that is repeated must not write over what the first try told.
+        # A retried task must not overwrite a file that the first try has reported.
         part = self._plan.part_name(f"q{secrets.token_hex(4)}-", self._task)
         return written(self._plan, self._version.entries[name].id, self._version.entries[name].folder, part, rows)
 
@@ -88,7 +88,7 @@ def _partials(name: str, table: pa.Table) -> Message:
 
 
 def written(plan: BatchPlan, number: int, folder: str, part: str, rows: pa.Table) -> Message:
-    """A file of a query's table; or why it could not be written."""
+    """Write a file of a query's table; a failure is returned as a message."""
     table = rows.add_column(0, BATCH, pa.repeat(pa.scalar(plan.batch, pa.int64()), rows.num_rows))
     try:
         file = write_part(plan.places.queries / folder, RESULTS, part, table)
@@ -98,7 +98,7 @@ def written(plan: BatchPlan, number: int, folder: str, part: str, rows: pa.Table
 
 
 def too_many(plan: BatchPlan, number: int) -> Message:
-    """A query has more rows in a batch than anybody may ask for."""
+    """The message for a query that exceeds the limit of rows per batch."""
     most = 0 if plan.queries is None else plan.queries.rows_most
     reason = f"it has more than {most:,} rows in one micro-batch; select fewer tuples, or count them"
     return wire.result("query_failed", {"query": number, "reason": reason})
@@ -110,7 +110,7 @@ def _reason(error: Exception) -> str:
 
 
 def parse_partials(message: Message) -> list[tuple[int, pa.Table]]:
-    """Partial aggregates that a task tells, by the query's id."""
+    """A task's partial aggregates, by the query's id."""
     table = rows_of(message)
     if message.name != _COUNTS:
         return [(int(message.name), table)]
@@ -119,7 +119,7 @@ def parse_partials(message: Message) -> list[tuple[int, pa.Table]]:
 
 
 def aggregated(query: Query, partials: Sequence[pa.Table]) -> pa.Table | None:
-    """A batch's rows of a query that aggregates, from what all tasks have."""
+    """Merge the partial aggregates of all tasks into a batch's rows."""
     merged = merge_partials(query, partials)
     if merged is None or not merged.num_rows:
         return None
@@ -133,7 +133,7 @@ def aggregated(query: Query, partials: Sequence[pa.Table]) -> pa.Table | None:
 
 
 def total(query: Query, rows: pa.Table) -> pa.Table:
-    """Aggregates of several batches as one: what a query has answered so far."""
+    """Merge the aggregates of several batches: a query's total so far."""
     keys = [one.name for one in query.columns]
     wanted: list[tuple[str, str]] = []
     for each in query.aggregates:

@@ -66,7 +66,7 @@ def test_learning_takes_its_share_and_the_credit_at_most_one_round_more_and_forg
 def test_a_round_that_took_all_credit_and_more_is_not_the_last_one() -> None:
     account = LearningAccount()
     account.gather(wanted(1))
-    costs(account, CREDIT_S + 0.05)  # a slow store: the last bite ends after the balance is used up
+    costs(account, CREDIT_S + 0.05)  # a slow store: the last chunk ends after the balance is used up
     account.earn(1.0)
     assert account.gather(wanted(2)) is None
     account.earn(30.0)

@@ -357,7 +357,7 @@ def test_keys_that_wait_to_be_read_are_forgotten_when_keys_get_another_type(tmp_
     numbers, texts = (MemoryMaster(one, "id", page_rows=50) for one in (rows, as_text))
     keeper.ready(numbers, "a", rows.schema)
     keeper.learn(learned(*((key, 1) for key in range(500))), numbers, lambda: False)
-    assert not len(keeper), "no row of the first bite's keys exists"
+    assert not len(keeper), "no row of the first chunk's keys exists"
     keeper.ready(texts, "b", as_text.schema)
     keeper.learn(KeyFrequencies(pa.array(["1000"]), np.array([1], np.int64), 1), texts)
     assert len(keeper) == 1

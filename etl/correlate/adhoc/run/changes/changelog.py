@@ -1,8 +1,8 @@
-"""What changes at one bucket boundary: queries created and deleted, the plan, the partitioning.
+"""The changes at one bucket boundary: queries created and deleted, the plan, the partitioning.
 
-A changelog is applied by every task before the same slot (`protocol` says how they agree). A query created at slot s
-sees tuples of slot s and later; a query deleted at slot s has no result in slot s or later. Nothing else may depend
-on when a change came.
+A changelog is applied by every task before the same slot (they agree by `protocol`). A query created at slot s sees
+tuples of slot s and later; a query deleted at slot s has no result in slot s or later. Nothing else depends on the
+time of a change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from etl.correlate.adhoc.run.changes.partitioning import Partitioning
 class Changelog:
     create: tuple[Query, ...] = ()
     delete: tuple[str, ...] = ()
-    plan: Plan | None = None  # None: as it was; new queries by themselves, in the order they name their streams
+    plan: Plan | None = None  # None: unchanged; new queries are unshared, joined in the order they name their streams
     partitioning: Partitioning | None = None
 
     @property

@@ -41,14 +41,14 @@ class Partitioning:
         return (np.searchsorted(np.array(self.bounds), groups, "right") - 1).astype(np.int32)
 
     def split(self, task: int) -> Partitioning:
-        """One more task: it takes the upper half of this one's range."""
+        """Add a task, which gets the upper half of this one's range."""
         low, high = self.bounds[task], self.bounds[task + 1]
         if high - low < 2:
             return self
         return Partitioning((*self.bounds[: task + 1], (low + high) // 2, *self.bounds[task + 1 :]))
 
     def merge(self, task: int) -> Partitioning:
-        """One task less: the next one's range goes to this one."""
+        """Remove the next task; its range goes to this one."""
         return Partitioning((*self.bounds[: task + 1], *self.bounds[task + 2 :])) if task + 1 < self.tasks else self
 
 
@@ -58,7 +58,7 @@ def even(tasks: int) -> Partitioning:
 
 @dataclass(frozen=True, slots=True)
 class PartitionHistory:
-    """The functions in effect, each from a slot on; the first one from the beginning."""
+    """The functions in effect, each from a slot on."""
 
     versions: tuple[tuple[int, Partitioning], ...]
 
@@ -67,7 +67,7 @@ class PartitionHistory:
         return PartitionHistory((*kept, (slot, partitioning)) if kept else ((slot, partitioning),))
 
     def at(self, slot: int) -> Partitioning:
-        """The function by which tuples of this slot are joined with younger ones."""
+        """The function by which tuples of this slot are joined with later ones."""
         found = self.versions[0][1]
         for since, partitioning in self.versions:
             if since <= slot:

@@ -5,9 +5,9 @@
                  3  manager: do it | forget it       all tasks apply it at the boundary b, or none does
     non-atomic      manager: here it is              each task applies it at its own next boundary
 
-Managers and tasks are state machines: they take a message and return messages. Who carries them, in what order, how
-late, is the caller's business; messages between two parties must keep their order. On Spark a micro-batch is a
-barrier for all tasks, so the driver decides alone; this model says what several independent drivers would have to do.
+Managers and tasks are state machines: they take a message and return messages. The caller transports them, with any
+delay, but in order between two parties. On Spark a micro-batch is a barrier for all tasks, so the driver decides alone;
+this model shows what several independent drivers would have to do.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Message:
 
 @dataclass
 class Task:
-    """One task: it works through buckets, and applies changelogs at their boundaries."""
+    """One task: it processes buckets, and applies changelogs at their boundaries."""
 
     number: int
     bucket: int = 0  # the next bucket it will process
     promised: dict[int, tuple[int, int]] = field(default_factory=dict)  # change ─► (attempt, boundary) it waits for
-    pending: list[int] = field(default_factory=list)  # non-atomic changelogs that came since the last boundary
+    pending: list[int] = field(default_factory=list)  # non-atomic changelogs received since the last boundary
     applied: list[tuple[int, int]] = field(default_factory=list)  # (bucket before which, change)
 
     @property
     def waits(self) -> bool:
-        """Whether it must not go on: it promised a boundary and does not know yet what becomes of it."""
+        """Whether it must wait: it has promised a boundary whose outcome is open."""
         return any(boundary <= self.bucket for _, boundary in self.promised.values())
 
     def advance(self) -> bool:
@@ -121,7 +121,7 @@ class Manager:
         return []
 
     def timeout(self) -> list[Message]:
-        """An answer did not come in time: give up this attempt and ask again. After commit there is no way back."""
+        """An answer is overdue: abandon this attempt and ask again. Not possible after commit."""
         if not self.atomic or self.phase not in ("ask", "propose"):
             return []
         given_up = self._to_all("abort") if self.phase == "propose" else []

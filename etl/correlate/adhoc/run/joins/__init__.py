@@ -1,8 +1,8 @@
-"""Buckets, and joins of them that multiply nothing out.
+"""Buckets and their late materialised joins.
 
 bucket    a stream's tuples of one slot, indexed by join attribute
-combine   which buckets meet
+combine   combinations of buckets to join
 factor    joins of buckets, late materialised; re-indexing by reference
-eager     the same joins, multiplied out at each step: to compare with
+eager     the same joins, materialised at each step, as a baseline
 kernels   the loops over matched keys
 """

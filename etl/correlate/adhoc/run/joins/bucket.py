@@ -1,11 +1,10 @@
-"""A bucket: tuples of one stream and slot that came together, read-only, indexed by the attributes queries join on.
+"""A bucket: tuples of one stream, slot and batch, read-only, indexed by the attributes that queries join on.
 
     table      the stream's columns, a row per tuple
     index      attribute ──► CSR: sorted distinct keys, offsets, row numbers
     codes      attribute ──► the key's number of every row, for re-indexing by reference
 
-Rows are referred to by number; nothing refers to rows of another bucket. As it never changes, a bucket is a file in a
-snapshot.
+Rows are referenced by number, never across buckets. As it is immutable, a bucket is a file in a snapshot.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Attribute = tuple[str, ...]
 
 
 class When(NamedTuple):
-    """A bucket's place in time: the batch with which its tuples came, and the slot that their event times lie in."""
+    """A bucket's batch, and the slot of its tuples' event times."""
 
     batch: int
     slot: int
@@ -40,7 +39,7 @@ class Bucket:
     table: pa.Table
     _indexes: dict[Attribute, Csr] = field(default_factory=dict)
     _codes: dict[Attribute, I32] = field(default_factory=dict)
-    batch: int | None = None  # None: slots come whole, one after the other, and are their own batches
+    batch: int | None = None  # None: slots arrive whole, one after the other, and are their own batches
 
     @property
     def when(self) -> When:
@@ -50,7 +49,7 @@ class Bucket:
         return int(self.table.num_rows)
 
     def index(self, attribute: Attribute) -> Csr:
-        """The index by an attribute, made once, when a query that is not idle first asks for it."""
+        """The index by an attribute, built once, when an active query first needs it."""
         if attribute not in self._indexes:
             self._indexes[attribute] = index_by(self.table, attribute)
         return self._indexes[attribute]
@@ -81,7 +80,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class BucketArrays:
-    """A bucket as plain arrays: what is written to a file once and mapped by every task."""
+    """A bucket as plain arrays, for a file that every task maps."""
 
     stream: str
     slot: int

@@ -1,7 +1,7 @@
-"""Which buckets meet: one per stream, of which at least one is new, with slots within the longest window.
+"""Combinations of buckets to join: one per stream, at least one of them new, with slots within the longest window.
 
-Each combination comes once: by the first of its streams whose bucket is new. Buckets of earlier streams are then old
-ones, those of later streams any. What lies too far apart is left out on the way, not in the end.
+Each combination is generated once: by the first of its streams whose bucket is new. Buckets of earlier streams are then
+old, those of later streams any. Partial combinations beyond the window are pruned early.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from etl.correlate.adhoc.run.joins.bucket import When
 
 
 def combinations(there: Sequence[Sequence[When]], newest: int, window: int) -> Iterator[tuple[When, ...]]:
-    """All combinations whose latest bucket came with batch `newest`."""
+    """All combinations whose latest bucket is of batch `newest`."""
     old = [[at for at in one if at.batch < newest] for one in there]
     new = [[at for at in one if at.batch == newest] for one in there]
     for first in range(len(there)):

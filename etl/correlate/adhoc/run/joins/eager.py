@@ -1,4 +1,4 @@
-"""The same joins, multiplied out at every step: what late materialisation is measured against, and checked against.
+"""The same joins, materialised at every step: the baseline and the oracle for late materialisation.
 
 A `Flat` holds every combination as a row of row numbers, one per stream. Its size is the product where a `Factor`'s
 is the sum.
@@ -34,7 +34,7 @@ class Flat:
 
 
 def flatten_leaf(leaf: Factor) -> Flat:
-    """A bucket's tuples that some query wants, as combinations of one."""
+    """A bucket's tuples that some query selects, as combinations of one."""
     ((stream, sets),) = leaf.sets.items()
     rows = np.flatnonzero(bitsets.any_bit(sets.words)).astype(np.int32)
     return Flat(leaf.buckets, {stream: rows}, QuerySets(sets.mask, sets.words[rows]))

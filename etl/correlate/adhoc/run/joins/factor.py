@@ -1,13 +1,13 @@
-"""Joins of buckets that multiply nothing out: a result keeps which tuples are left, and how keys link them.
+"""Late materialised joins of buckets: a result stores the remaining tuples, and how keys link them.
 
     V ⋈ W on vid        link: matched keys ─► V's rows, W's rows              (figure 4b of the paper)
-    (V ⋈ W) ⋈ C on usr  W's rows that are still wanted are indexed by usr     (figure 4c; V's rows are not touched)
+    (V ⋈ W) ⋈ C on usr  W's remaining rows are indexed by usr                 (figure 4c; V's rows are not touched)
                         link: matched keys ─► W's rows, C's rows
     sink                start at the last link, follow the others, AND the query sets
 
 A `Factor` is the result for one combination of slots, one per stream. Its query sets are bits of the queries in
-`mask`; a set without bits means that the tuple is gone. Combinations are found whole: rows of a result have bit q in
-common iff query q's selections hold for all of them.
+`mask`; an empty set means that the tuple is eliminated. Rows of a result have bit q in common iff query q's selections
+hold for all of them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from etl.correlate.adhoc.query.model import Edge, End
 from etl.correlate.adhoc.run.joins import kernels
 from etl.correlate.adhoc.run.joins.bucket import Bucket
 
-CHUNK_PAIRS = 1 << 21  # pairs that are multiplied out at a time
-_NARROWED = 8  # renumbered query sets that are remembered
+CHUNK_PAIRS = 1 << 21  # pairs materialised at a time
+_NARROWED = 8  # cached renumbered query sets
 
 
 @dataclass
@@ -54,7 +54,7 @@ class QuerySets:
 
 
 def common_numbering(one: QuerySets, other: QuerySets, mask: int) -> int:
-    """The smallest numbering that is worth renumbering for: usually the one that both sides have already."""
+    """The numbering for both sides: usually the one they already share."""
     common = one.mask & other.mask & mask
     fewer = bitsets.words_for(common.bit_count()) < bitsets.words_for(one.mask.bit_count())
     return common if fewer or one.mask != other.mask else one.mask
@@ -62,7 +62,7 @@ def common_numbering(one: QuerySets, other: QuerySets, mask: int) -> int:
 
 @lru_cache(maxsize=4096)
 def mask_row(mask: int, numbering: int) -> U64:
-    """The queries of `mask` as one row of words in a numbering."""
+    """The queries of `mask` as one row of words, in a numbering."""
     bits = [bool(mask >> at & 1) for at in bitsets.positions_of(numbering)]
     return np.asarray(bitsets.pack(np.array(bits, bool).reshape(1, len(bits)))[0], np.uint64)
 
@@ -84,7 +84,7 @@ class Link:
         return self.edge.right.stream if stream == self.edge.left.stream else self.edge.left.stream
 
     def restricted(self, keep: Bools) -> Link:
-        """The link with some of its matched keys."""
+        """The link restricted to some of its matched keys."""
         return replace(self, at_left=self.at_left[keep], at_right=self.at_right[keep])
 
     def numbers(self, stream: str, rows: int) -> I32:
@@ -94,7 +94,7 @@ class Link:
 
 @dataclass
 class Factor:
-    """A join result of one bucket per stream. `links` form a tree; the last one was joined last, from two sides."""
+    """A join result of one bucket per stream. `links` form a tree; the last one is the last join."""
 
     buckets: Mapping[str, Bucket]
     sets: Mapping[str, QuerySets]
@@ -112,13 +112,13 @@ class Factor:
         return found
 
     def alive(self, stream: str) -> QuerySets:
-        """A stream's query sets, restricted to tuples with partners through every link; made once for all."""
+        """A stream's query sets, restricted to tuples with partners through every link; cached."""
         if stream not in self._alive:
             self._alive[stream] = self._reduced(stream, None)
         return self._alive[stream]
 
     def part(self, keep: Bools) -> Factor:
-        """The results with some of the matched keys of the last link."""
+        """The results restricted to some of the matched keys of the last link."""
         *inner, link = self.links
         return Factor(self.buckets, self.sets, (*inner, link.restricted(keep)), self.sides)
 
@@ -140,7 +140,7 @@ class Factor:
         return sets
 
     def index(self, end: End, sets: QuerySets, sharers: int) -> Csr:
-        """What is left of a stream, by an attribute: a view of the bucket's index, or re-indexed by reference."""
+        """A stream's remaining rows by an attribute: a view of the bucket's index, or re-indexed by reference."""
         wanted = sets.mask & sharers
         if (end, wanted) not in self._indexes:
             words = sets.words if wanted == sets.mask else sets.words & mask_row(wanted, sets.mask)
@@ -157,7 +157,7 @@ class Factor:
 
     @property
     def nbytes(self) -> int:
-        """What this result holds beside its buckets."""
+        """Its memory, without the buckets."""
         links = sum(link.at_left.nbytes + link.at_right.nbytes for link in self.links)
         sets = {id(each): each.nbytes for each in (*self.sets.values(), *self._alive.values())}
         return links + sum(sets.values()) + sum(index.nbytes for index in self._indexes.values())
@@ -166,7 +166,7 @@ class Factor:
 def join(left: Factor, right: Factor, edge: Edge, mask: int, sharers: int) -> Factor | None:
     """The join of two results on an edge, for the queries of `mask`; None if no query can have a result.
 
-    Indexes hold what all who share the join want, so that one index serves every combination of slots.
+    Indexes have the rows of all queries that share the join, so that one index serves every combination of slots.
     """
     of_left, of_right = left.alive(edge.left.stream), right.alive(edge.right.stream)
     if not of_left.mask & of_right.mask & mask:
@@ -182,7 +182,7 @@ def join(left: Factor, right: Factor, edge: Edge, mask: int, sharers: int) -> Fa
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Results multiplied out: a row number per stream and result, and which queries of `numbering` want it."""
+    """Materialised results: a row number per stream and result, and the queries of `numbering` that select it."""
 
     rows: Mapping[str, I32]
     words: U64
@@ -196,7 +196,7 @@ class Rows:
 
 
 def multiply_out(factor: Factor, mask: int) -> Iterator[Rows]:
-    """All results that some query of `mask` wants, in chunks: the full materialisation of the sink."""
+    """All results that some query of `mask` selects, in chunks: the full materialisation of the sink."""
     *inner, link = factor.links
     left, right = link.edge.left.stream, link.edge.right.stream
     numbering = common_numbering(factor.sets[left], factor.sets[right], mask)
@@ -227,7 +227,7 @@ def _chunks(link: Link) -> Iterator[Link]:
 
 
 def _outward(links: list[Link], seen: set[str]) -> Iterator[Link]:
-    """Links in an order in which each touches a stream that has been seen."""
+    """Links in an order in which each is adjacent to a visited stream."""
     left = list(links)
     while left:
         link = next(each for each in left if each.edge.streams & seen)

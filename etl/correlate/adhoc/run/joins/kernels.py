@@ -24,7 +24,7 @@ def pair_counts(
     left_offsets: I64, left_members: I32, left_words: U64, at_left: I64,
     right_offsets: I64, right_members: I32, right_words: U64, at_right: I64, mask: U64, bits: int,
 ) -> I64:  # fmt: skip
-    """How many pairs each query has, without making one: per key the product of both sides' counts."""
+    """The number of pairs of each query, without materialising: per key the product of both sides' counts."""
     total = np.zeros(len(mask) * 64, np.int64)
     left, right = np.zeros(len(mask) * 64, np.int64), np.zeros(len(mask) * 64, np.int64)
     for at in range(len(at_left)):
@@ -48,7 +48,7 @@ def pair_counts(
 
 @kernel
 def dot(left: I64, at_left: I64, left_columns: I32, right: I64, at_right: I64, right_columns: I32) -> I64:
-    """Over the keys in common the sum of the products of what both sides weigh, for each of some queries."""
+    """For each query, the sum over common keys of the products of both sides' weights."""
     total = np.zeros(len(left_columns), np.int64)
     for key in range(len(at_left)):
         for query in range(len(total)):
@@ -63,7 +63,7 @@ def pairs(
     left_offsets: I64, left_members: I32, left_words: U64, at_left: I64,
     right_offsets: I64, right_members: I32, right_words: U64, at_right: I64, mask: U64,
 ) -> tuple[I32, I32, U64]:  # fmt: skip
-    """The pairs that some query wants: left rows, right rows, and which queries. This multiplies out."""
+    """Materialise the pairs that some query selects: left rows, right rows, query sets."""
     room = 0
     for at in range(len(at_left)):
         nl = left_offsets[at_left[at] + 1] - left_offsets[at_left[at]]
@@ -88,7 +88,7 @@ def pairs(
 
 @kernel
 def pair_room(left_offsets: I64, at_left: I64, right_offsets: I64, at_right: I64) -> I64:
-    """How many pairs each matched key has, wanted or not."""
+    """The number of pairs of each matched key, selected or not."""
     room = np.empty(len(at_left), np.int64)
     for at in range(len(at_left)):
         nl = left_offsets[at_left[at] + 1] - left_offsets[at_left[at]]
@@ -123,7 +123,7 @@ def semi_join(
 
 @kernel
 def match_numbers(rows: int, offsets: I64, members: I32, at: I64) -> I32:
-    """For every row of a bucket the number of its matched key, -1 where its key found no partner."""
+    """For every row of a bucket the number of its matched key, -1 without a partner."""
     numbers = np.full(rows, -1, np.int32)
     for key in range(len(at)):
         for i in range(offsets[at[key]], offsets[at[key] + 1]):
@@ -135,7 +135,7 @@ def match_numbers(rows: int, offsets: I64, members: I32, at: I64) -> I32:
 def expand(
     numbers: I32, rows: I32, words: U64, offsets: I64, members: I32, at: I64, other_words: U64
 ) -> tuple[I64, I32, U64]:
-    """Partial results times their partners through one more link: positions of the old, rows of the new, query sets."""
+    """Join partial results through one more link: positions of the old ones, rows of the new ones, query sets."""
     room = 0
     for i in range(len(rows)):
         key = numbers[rows[i]]
@@ -181,7 +181,7 @@ def float_sum_by(groups: I32, values: F64, size: int) -> F64:
 
 @kernel
 def weigh(weights: I64, numbers: I32, message: I64) -> I64:
-    """Rows' weights (none so far: one each) times what a link's key brings. Rows without a key get 0."""
+    """Rows' weights (initially 1) times their key's factor from a link. Rows without a key get 0."""
     out = np.zeros((len(numbers), message.shape[1]), np.int64)
     for row in range(len(numbers)):
         if numbers[row] >= 0:
@@ -193,7 +193,7 @@ def weigh(weights: I64, numbers: I32, message: I64) -> I64:
 
 @kernel
 def key_weights(offsets: I64, members: I32, at: I64, words: U64, places: I32, weights: I64) -> I64:
-    """For each of some keys and each query (its bit's place) the summed weights of the rows that have the bit."""
+    """For each key and each query (its bit's place), the sum of weights of the rows with that bit."""
     out = np.zeros((len(at), len(places)), np.int64)
     for key in range(len(at)):
         for i in range(offsets[at[key]], offsets[at[key] + 1]):

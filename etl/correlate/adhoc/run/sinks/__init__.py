@@ -1,8 +1,8 @@
-"""What the queries that end in one join get.
+"""Sinks: results of the queries with the same last join.
 
-sink        counts, aggregates or rows, as each query asks
+sink        counts, aggregates or rows, per query
 count       count(*) of all queries at once
-aggregate   counts, sums, averages, minima, maxima without multiplying out
-tally       the same of results that are multiplied out: to compare with
+aggregate   counts, sums, averages, minima, maxima without materialising
+tally       the same for materialised results, as a baseline
 result      rows and partial aggregates of one slot
 """

@@ -1,12 +1,12 @@
-"""Aggregates of one query over a join result that is not multiplied out.
+"""Aggregates of one query over a join result that is not materialised.
 
-    1. every stream's tuples that the query wants get a weight: how many results they stand for, so far 1
-    2. fold    a stream at the rim without group columns into its neighbour: the neighbour's weight times the sum of
-               weights at its key; sums and minima of folded columns travel along
-    3. group   what is left (one stream unless groups have columns of several) is collapsed by its link keys and group
-               columns, and only those collapsed rows are combined
+    1. weight  the selected tuples of every stream get a weight, the number of results they represent, initially 1
+    2. fold    a leaf stream without group columns into its neighbour: the neighbour's weight times the sum of weights
+               at its key; sums and minima of folded columns are carried along
+    3. group   the remaining streams (one, unless groups have columns of several) are collapsed by link keys and group
+               columns, and only the collapsed rows are joined
 
-Tuples are never multiplied with tuples; at most groups with groups, as the answer itself demands. Integers stay exact.
+Tuples are never multiplied with tuples, at most groups with groups, as the result requires. Integers stay exact.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Numbers = npt.NDArray[Any]
 
 @dataclass
 class Weighted:
-    """A stream's tuples that are left, how many results each stands for, and the atoms of what was folded into it."""
+    """A stream's remaining tuples, their weights (results each represents), and the atoms of streams folded into it."""
 
     rows: I32
     count: I64
@@ -44,7 +44,7 @@ class Weighted:
 
 
 def aggregate(factor: Factor, query: Query, number: int) -> pa.Table | None:
-    """The query's partial aggregates over a join result; None where it has no result."""
+    """The query's partial aggregates over a join result; None without a result."""
     values = Columns(factor)
     left = {stream: _weighted(factor, query, stream, number, values) for stream in factor.buckets}
     links = _fold_rims(factor, query, left)
@@ -103,7 +103,7 @@ def _sum_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _weighted(factor: Factor, query: Query, stream: str, number: int, values: Columns) -> Weighted:
-    """Phase 1: the tuples that the query wants."""
+    """Phase 1: the tuples that the query selects."""
     sets = factor.sets[stream]
     at = (sets.mask & ((1 << number) - 1)).bit_count()
     rows = np.flatnonzero(bitsets.has_bit(sets.words, at)).astype(np.int32)
@@ -112,7 +112,7 @@ def _weighted(factor: Factor, query: Query, stream: str, number: int, values: Co
 
 
 def _own(atom: Atom, rows: I32, values: Columns) -> Numbers:
-    """What one tuple by itself contributes to an atom."""
+    """Each tuple's own contribution to an atom."""
     numbers, missing = values.numbers(atom[1])
     gone = np.zeros(len(rows), bool) if missing is None else missing[rows]
     if atom[0] == "nonnull":
@@ -136,7 +136,7 @@ def _sums(groups: I32, values: Numbers, size: int) -> Numbers:
 
 
 def _gathered(atom: Atom, groups: I32, values: Numbers, size: int) -> Numbers:
-    """An atom of all rows of each group together."""
+    """An atom aggregated over the rows of each group."""
     if atom[0] in ("sum", "nonnull"):
         return _sums(groups, values, size)
     out = np.full(size, _neutral(atom, values.dtype), values.dtype)
@@ -150,7 +150,7 @@ def _scaled(atom: Atom, values: Numbers, times: I64) -> Numbers:
 
 
 def _fold_rims(factor: Factor, query: Query, left: dict[str, Weighted]) -> list[Link]:
-    """Phase 2: streams at the rim whose columns are not grouped by go into their neighbours."""
+    """Phase 2: fold leaf streams without group columns into their neighbours."""
     grouped = {of.stream for of in query.group_by}
     links = list(factor.links)
     while links:
@@ -182,7 +182,7 @@ def _fold(link: Link, rim: Weighted, into: Weighted, stream: str, partner: str, 
 def _combined(
     factor: Factor, query: Query, left: dict[str, Weighted], links: list[Link]
 ) -> tuple[dict[str, I32], Weighted]:
-    """Phase 3: the streams that are left, collapsed and combined. Rows say where group columns are read."""
+    """Phase 3: collapse and join the remaining streams. The rows tell where group columns are read."""
     numbers = {
         stream: {link.edge: link.numbers(stream, len(factor.buckets[stream]))[each.rows] for link in links if stream
         in link.edge.streams} for stream, each in left.items()
@@ -224,7 +224,7 @@ def _pairs(left: I32, right: I32) -> tuple[I64, I64]:
 def _collapsed(
     factor: Factor, query: Query, stream: str, each: Weighted, numbers: dict[Any, I32]
 ) -> tuple[Weighted, dict[Any, I32]]:
-    """Rows with equal link keys and group columns as one."""
+    """Collapse rows with equal link keys and group columns."""
     columns: list[Numbers] = list(numbers.values())
     columns += [_codes(factor.buckets[stream], of, each.rows) for of in query.group_by if of.stream == stream]
     if not columns:

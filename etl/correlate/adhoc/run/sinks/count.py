@@ -1,14 +1,14 @@
-"""How many results every query has, all queries at once, without making one.
+"""The number of results of all queries at once, without materialising any.
 
 Two streams: per matched key the product of both sides' counts, word by word. More:
 
-    weight     of a row and query: of how many combinations of its side it is part, the product over the side's links of
-               the summed weights at its key; without links 1
+    weight     of a row and query: the number of combinations of its side that contain it, the product over the side's
+               links of the summed weights at its key; without links 1
     at a key   the summed weights of a side's rows, query by query
-    count      over the keys that both sides have, the sum of the products of what they weigh
+    count      the sum over common keys of the products of both sides' weights
 
-A side of a last join meets many others: (V ⋈ W) of two slots meets C of every slot of the window. What it weighs at its
-keys does not depend on whom it meets, so it is weighed once for all of them, 64 queries at a time (ADR 107).
+A side of a last join is joined with many others: (V ⋈ W) of two slots with C of every slot of the window. Its weights
+per key do not depend on the other side, so they are computed once for all, 64 queries at a time (ADR 107).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from etl.correlate.adhoc.query.model import End
 from etl.correlate.adhoc.run.joins import kernels
 from etl.correlate.adhoc.run.joins.factor import Factor, Link, common_numbering, mask_row
 
-WEIGHT_BYTES = 64 << 20  # of what sides weigh, beyond which the oldest is weighed again
+WEIGHT_BYTES = 64 << 20  # limit of cached weights; the oldest are evicted and recomputed
 _NONE = np.ones((0, 0), np.int64)  # no weights: every row counts once
 Counts = dict[int, int]
 
 
 def counts(joined: Sequence[tuple[Factor, int]], most_bytes: int = WEIGHT_BYTES) -> Counts:
-    """The results of each query of the masks in all the joins, by the query's number; none for those without."""
+    """The number of results of each query of the masks over all joins, by query number; without zeros."""
     everybody, found, longer = 0, Counts(), list[tuple[Factor, int]]()
     for factor, mask in joined:
         if len(factor.links) == 1:
@@ -68,13 +68,13 @@ def _blocks(mask: int) -> Iterator[int]:
 
 
 def _places(numbering: int, block: int) -> I32:
-    """Where the block's queries have their bits in a numbering: nothing is renumbered for a handful of queries."""
+    """The bit positions of the block's queries in a numbering, so that sets need not be renumbered."""
     below = [(numbering & ((1 << number) - 1)).bit_count() for number in bitsets.positions_of(block)]
     return np.array(below, np.int32)
 
 
 class _Scales:
-    """What sides of last joins weigh at their keys, for the queries of a block. The newest stay."""
+    """A cache of the weights per key of sides of last joins, for the queries of a block."""
 
     def __init__(self, block: int, most_bytes: int) -> None:
         self._block, self._most_bytes, self._bytes = block, most_bytes, 0
@@ -92,8 +92,8 @@ class _Scales:
         )  # fmt: skip
 
     def _at_keys(self, side: Factor, end: End, index: Csr) -> tuple[int, I64]:
-        """For which queries a side has been weighed, and per key of its index and query what it weighs."""
-        key = (id(side), end, id(index))  # whoever asks holds the side, and the side its indexes
+        """A side's weights per key of its index and query, and the queries they are for."""
+        key = (id(side), end, id(index))  # ids are stable: the caller references the side, and the side its indexes
         if key not in self._known:
             sets = side.alive(end.stream)
             asked = sets.mask & self._block
@@ -108,7 +108,7 @@ class _Scales:
 
 
 def _weights(side: Factor, stream: str, queries: int, came_by: Link | None = None) -> I64:
-    """Per row of a stream and query the product of what its links bring, save the one by which one came."""
+    """Per row of a stream and query, the product of the factors of its links, except `came_by`."""
     found = _NONE
     for link in side.links:
         if link is came_by or stream not in link.edge.streams:

@@ -1,8 +1,8 @@
-"""What one slot gives to a query: references to rows, made into columns when they are wanted; or partial aggregates.
+"""A query's results of one slot: row references, materialised lazily; or partial aggregates.
 
 Partial aggregates (ADR 41) have the group's columns, `count`, and one column per atom (`sum of`, `nonnull of`, `min
-of`, `max of`). Partials of several slots, tasks or combinations merge into the partials of all; `finalise` makes the
-query's own columns of them.
+of`, `max of`). Partials of several slots, tasks or combinations can be merged; `finalise` computes the
+query's own columns from them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class QueryRows:
 
 
 def atoms_of(query: Query) -> list[Atom]:
-    """What must be known per group to make the query's aggregates."""
+    """The partial values per group that the query's aggregates need."""
     found = [(kind, a.of) for a in query.aggregates if a.of is not None for kind in _ATOMS[a.kind]]
     return list(dict.fromkeys(found))
 
@@ -73,7 +73,7 @@ def group_name(of: ColumnOf) -> str:
 
 
 def merge_partials(query: Query, partials: Sequence[pa.Table]) -> pa.Table | None:
-    """The partials of all: counts and sums add up, minima and maxima compete."""
+    """Merge partials: counts and sums add up, minima and maxima are compared."""
     if not partials:
         return None
     table = pa.concat_tables(partials)

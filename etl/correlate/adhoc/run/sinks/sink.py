@@ -1,8 +1,8 @@
-"""The sink of the queries that end in one join: it counts, aggregates or multiplies out what each of them asks for.
+"""The sink of the queries with the same last join: counts, aggregates or materialises, per query.
 
 count(*)           all queries at once, products of counts per key
-other aggregates   per query, folded along the links, never multiplied out
-rows               multiplied out once for all queries, then each takes the pairs that have its bit
+other aggregates   per query, folded along the links, never materialised
+rows               materialised once for all queries, then each selects the pairs with its bit
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _AT_A_TIME = 256  # joins that are counted together
 
 
 class Sink:
-    """Collects, over the combinations of one slot, what each of its queries gets."""
+    """Collects each query's results over the combinations of one slot."""
 
     def __init__(self, team: Team, type_of: Callable[[ColumnOf], pa.DataType], rows_most: int) -> None:
         self._team, self._type_of, self._rows_most = team, type_of, rows_most
         self._many: dict[int, int] = {}  # rows so far
-        self._full = 0  # queries that have too many
+        self._full = 0  # queries over the limit
         self._counts: Counts = {}
         self._to_count: list[tuple[Factor, int]] = []
         self._partials: dict[int, list[pa.Table]] = {}
         self.rows: dict[str, QueryRows] = {}
 
     def take(self, joined: Factor | Flat, mask: int, task: int | None, partitioning: Partitioning | None) -> None:
-        """One combination's result for the queries of `mask`, or the part of it that is this task's."""
+        """Add one combination's result for the queries of `mask`, or this task's part of it."""
         if task is not None and partitioning is not None:
             part = _of_task(joined, task, partitioning)
             if part is None:
@@ -72,7 +72,7 @@ class Sink:
             self._add_partial(number, tally(self._team.by_number[number].query, chunk, self._type_of))
 
     def _count(self) -> None:
-        """What has been joined since the last time: sides that are in several joins are weighed once."""
+        """Count the joins since the last call together, so that weights of common sides are shared."""
         self._add(counts(self._to_count))
         self._to_count.clear()
 
@@ -99,7 +99,7 @@ class Sink:
 
     @property
     def too_many(self) -> set[str]:
-        """The queries whose rows were given up, for there are more than anybody may ask for."""
+        """The queries whose rows were dropped because they exceed the limit."""
         return {self._team.by_number[number].query.name for number in bitsets.positions_of(self._full)}
 
     def merged(self) -> dict[str, pa.Table]:

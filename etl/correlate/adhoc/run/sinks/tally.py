@@ -1,4 +1,4 @@
-"""Partial aggregates of results that are multiplied out, by Arrow: the plain way, which `aggregate` must equal."""
+"""Partial aggregates of materialised results, by Arrow: the straightforward way, which `aggregate` must equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from etl.correlate.adhoc.run.sinks.result import COUNT, Atom, Chunk, atom_name, 
 
 
 def tally(query: Query, chunk: Chunk, type_of: Callable[[ColumnOf], pa.DataType]) -> pa.Table | None:
-    """A query's partial aggregates over whole results."""
+    """A query's partial aggregates over materialised results."""
     if not len(chunk):
         return None
     columns: dict[str, Any] = {group_name(of): chunk.take(of) for of in query.group_by}
