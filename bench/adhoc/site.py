@@ -112,9 +112,9 @@ class Ours(People):
     def run(self) -> dict[str, Any]:
         """One micro-batch; `wall_s` is what it took from landing to tables."""
         start = time.perf_counter()
-        told = self.steps.run("micro_batch", f"slot-{self.slot}", None, lambda _line: None)
+        result = self.steps.run("micro_batch", f"slot-{self.slot}", None, lambda _line: None)
         self.slot += 1
-        return {**told, "wall_s": time.perf_counter() - start}
+        return {**result, "wall_s": time.perf_counter() - start}
 
     def deployments(self) -> list[dict[str, Any]]:
         """How long every query waited for its effect, in seconds and in micro-batches that began meanwhile."""

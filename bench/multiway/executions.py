@@ -136,8 +136,8 @@ class Execution:
     draws: int = 1
 
     def row(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "explanation"}
-        return told | {
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "explanation"}
+        return fields | {
             "measured_over_expected": round(self.measured_bytes / max(self.expected_bytes, 1.0), 4),
             "measured_over_true_model": round(self.measured_bytes / max(self.true_expected_bytes, 1.0), 4),
         }

@@ -32,14 +32,14 @@ class Figure:
         return all(held for _, _, held in self.claims)
 
     def to_json(self) -> dict[str, Any]:
-        told = asdict(self)
-        for panel in told["panels"]:
+        fields = asdict(self)
+        for panel in fields["panels"]:
             panel["series"] = [
                 {"name": name, "points": [{"x": x, "y": y} for x, y in points.items()]}
                 for name, points in panel["series"].items()
             ]
         claims = [{"paper": paper, "ours": ours, "holds": held} for paper, ours, held in self.claims]
-        return told | {"claims": claims, "holds": self.holds}
+        return fields | {"claims": claims, "holds": self.holds}
 
 
 def aim(name: str, wanted: str, measured: float | str, met: bool) -> dict[str, Any]:

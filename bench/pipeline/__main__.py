@@ -168,8 +168,8 @@ def run_contender(run: Run, contender: str) -> dict[str, Any]:
             given.unlink()
     if ended.returncode or not result.exists():
         raise ContenderFailed(contender, _last_line(log), log)
-    told: dict[str, Any] = json.loads(result.read_text())
-    return told
+    content: dict[str, Any] = json.loads(result.read_text())
+    return content
 
 
 def _last_line(log: Path) -> str:
@@ -187,13 +187,13 @@ def measure(run: Run, output: Path) -> dict[str, Any]:
     for name in run.contenders:
         progress(f"{name} begins; {run.left_s() / 60:.1f} of {run.minutes:g} minutes are left")
         try:
-            told = run_contender(run, name)
+            outcome = run_contender(run, name)
         except FrontstageError as error:
             missing[name] = str(error)
             progress(f"{name} is not measured: {error}")
             continue
-        rows, history = rows + told["rows"], history + told["history"]
-        missing |= {f"{name}: {what}": "the time was up" for what in told["left_out"]}
+        rows, history = rows + outcome["rows"], history + outcome["history"]
+        missing |= {f"{name}: {what}": "the time was up" for what in outcome["left_out"]}
         keep(result_of(rows, history, freshness, missing), partial)
     if run.with_airflow:
         try:

@@ -76,14 +76,14 @@ def run_batch(warehouse: Warehouse) -> dict[str, float]:
     """One whole micro-batch as Airflow's two tasks call it; the seconds of its steps, which the ledger keeps."""
     warehouse.runs += 1
     began = time.perf_counter()
-    told = warehouse.steps.run("micro_batch", _PIPELINE, f"bench-{warehouse.runs}", None, None, _quiet)
-    if told["batch"] is None:
+    result = warehouse.steps.run("micro_batch", _PIPELINE, f"bench-{warehouse.runs}", None, None, _quiet)
+    if result["batch"] is None:
         return {"ingest": time.perf_counter() - began}
     reporting = time.perf_counter()
-    warehouse.steps.run("report", _PIPELINE, "", told["batch"], None, _quiet)
+    warehouse.steps.run("report", _PIPELINE, "", result["batch"], None, _quiet)
     reported = time.perf_counter() - reporting
     with ledger.reading(warehouse.dsn, _PIPELINE) as book:
-        return {**book.get(told["batch"]).seconds, "report": reported}
+        return {**book.get(result["batch"]).seconds, "report": reported}
 
 
 def count_rows(warehouse: Warehouse) -> Kinds:

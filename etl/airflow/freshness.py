@@ -29,11 +29,11 @@ def freshness_alert(pipeline: Pipeline) -> DeadlineAlert | None:
     """The deadline that Airflow monitors; None unless the pipeline's file declares a freshness."""
     if pipeline.freshness is None:
         return None
-    told = {"pipeline": pipeline.name, "freshness_s": pipeline.freshness.total_seconds()}
+    arguments = {"pipeline": pipeline.name, "freshness_s": pipeline.freshness.total_seconds()}
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=pipeline.freshness,
-        callback=AsyncCallback(too_late, told),
+        callback=AsyncCallback(too_late, arguments),
         name=f"{pipeline.name} is not fresh",
     )
 

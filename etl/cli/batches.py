@@ -71,11 +71,11 @@ def status(as_json: Json = False, batches: Annotated[int, typer.Option(min=1, he
             with ledger.reading(dsn, one.name) as book:
                 batches_of[one.name] = book.history(batches)
     if as_json:
-        told = {
+        statuses = {
             one.name: {**one.as_json(), "batches": [_batch_json(record) for record in batches_of[one.name]]}
             for one in found
         }
-        typer.echo(json.dumps({"services": running.services, "pipelines": told}, indent=2))
+        typer.echo(json.dumps({"services": running.services, "pipelines": statuses}, indent=2))
         return
     console = Console()
     console.table("Services", ["service", "state"], sorted(running.services.items()) or [("none", "not running")])

@@ -214,13 +214,13 @@ class Steps:
 
 def summary(record: BatchRecord) -> dict[str, Any]:
     """A batch for people and programs: plain values without secrets."""
-    told: dict[str, Any] = {"pipeline": record.pipeline, "batch": record.batch, "state": record.state}
+    facts: dict[str, Any] = {"pipeline": record.pipeline, "batch": record.batch, "state": record.state}
     if record.decision is not None:
         counts = record.counts.as_json()
-        told |= {name: value for name, value in counts.items() if name != "joins"}
-        told["master_versions"] = dict(record.master_versions)
-        told["verdict"] = None if record.verdict is None else record.verdict["word"]
-    return told
+        facts |= {name: value for name, value in counts.items() if name != "joins"}
+        facts["master_versions"] = dict(record.master_versions)
+        facts["verdict"] = None if record.verdict is None else record.verdict["word"]
+    return facts
 
 
 def sentence(record: BatchRecord) -> str:

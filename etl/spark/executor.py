@@ -114,14 +114,14 @@ def _route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     messages = [message for batch in batches for message in wire.from_batch(batch)]
     context = TaskContext.get()
     router = 0 if context is None else context.partitionId()
-    told = list(caught(lambda: route(plan, router, messages)))
-    yield wire.to_batch(told).select(_COLUMNS)
+    results = list(caught(lambda: route(plan, router, messages)))
+    yield wire.to_batch(results).select(_COLUMNS)
 
 
 def _read_and_route(plan: BatchPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in batches:  # one row: the number of the only reader
-        told = list(caught(lambda: route(plan, 0, read(plan, 0))))
-        yield wire.to_batch(told).select(_COLUMNS)
+        results = list(caught(lambda: route(plan, 0, read(plan, 0))))
+        yield wire.to_batch(results).select(_COLUMNS)
 
 
 def caught(work: Callable[[], Iterator[Message]]) -> Iterator[Message]:
