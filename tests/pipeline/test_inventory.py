@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from etl.adapters.ledger import Ledger
+from etl.pipeline.inspection import inventory
 from etl.pipeline.inspection.inventory import Inventory
 from etl.samples.examples import EXAMPLES
 from tests.support.site import Ended, Site, order
@@ -87,3 +90,43 @@ def test_a_file_that_nobody_can_read_is_one_event_in_quarantine(site: Site) -> N
     assert counted.raw_lines == expected.lines + 2
     assert trips.record(1).counts.reasons["malformed_parquet"] == 1
     assert trips.record(1).counts.reasons["service_day_missing"] >= 1
+
+
+@pytest.mark.parametrize("moment", ["archive_removed", "consumed"])
+def test_files_that_are_put_away_while_they_are_counted_are_counted_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    site.land("a.jsonl", order(1), order(2))
+    site.run()
+    site.land("b.jsonl", order(3))
+    site.run()
+    asked = getattr(Ledger, moment)
+
+    def put_away_meanwhile(self: Ledger, *names: Any) -> Any:
+        answer = asked(self, *names)
+        monkeypatch.setattr(Ledger, moment, asked)
+        assert site.later(timedelta(minutes=1)).run() is None
+        return answer
+
+    monkeypatch.setattr(Ledger, moment, put_away_meanwhile)
+    counted = site.inventory()
+    assert list(site.landing.glob("*.jsonl")) == [], "the files were put away while they were counted"
+    assert (counted.raw_lines, counted.faults) == (3, [])
+
+
+def test_files_that_are_put_away_between_landing_folder_and_archive_are_counted_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.land("a.jsonl", order(1), order(2))
+    site.run()
+    count = inventory._landed_lines
+
+    def put_away_then(*given: Any) -> Any:
+        counted = count(*given)
+        assert site.later(timedelta(minutes=1)).run() is None
+        return counted
+
+    monkeypatch.setattr(inventory, "_landed_lines", put_away_then)
+    counted = site.inventory()
+    assert list(site.landing.glob("*.jsonl")) == [], "the files were put away while they were counted"
+    assert (counted.raw_lines, counted.faults) == (2, [])

@@ -10,7 +10,8 @@ against events routed, rows of the accepted files against rows decided, rows cop
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from etl.ingest.lines import LineReader
 from etl.pipeline.input import topic_lines
 from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
 
+Identity = tuple[int, int]
+"""Device and inode of a file."""
 _BLOCK = 16 * 2**20
 _ROWS_AT_ONCE = 65_536  # as a batch reads them: rows before a damaged part count
 
@@ -168,19 +171,39 @@ def _rows(dsn: str, table: str) -> int:
 
 
 def _raw_lines(pipeline: Pipeline, places: Places, ledger: Ledger) -> int:
-    """Lines of all consumed input: whole files of the archive, and landed files up to the consumed offset."""
+    """Lines of all consumed input: landed files up to the consumed offset, and whole files of the archive.
+
+    A batch may archive files meanwhile. So the landing folder is counted first, and the files counted there are left
+    out of the archive; a file that has left the landing folder is in the archive by the time that is listed.
+    """
     format, removed = pipeline.stream.source.format, ledger.archive_removed()
+    landed, counted = _landed_lines(places.landing, format, ledger)
     days = [day for day in places.archive.glob("*") if day.name not in removed]
-    archived = sum(removed.values()) + sum(lines_under(day, format) for day in days)
-    archived += topic_lines.messages(pipeline, days, ledger)
-    here = list(_files(places.landing, format))
+    archived = sum(removed.values()) + sum(lines_under(day, format, counted) for day in days)
+    return archived + topic_lines.messages(pipeline, days, ledger) + landed
+
+
+def _landed_lines(folder: Path, format: Format, ledger: Ledger) -> tuple[int, frozenset[Identity]]:
+    """Consumed lines in the landing folder, and the files that they were counted in."""
+    here = list(_files(folder, format))
     consumed = ledger.consumed([_name(path) for path in here]) if here else {}
-    return archived + sum(_lines(path, format, consumed[_name(path)].end) for path in here if _name(path) in consumed)
+    found: list[tuple[Identity, int]] = []
+    for path in here:
+        if _name(path) in consumed:
+            with suppress(FileNotFoundError):
+                found.append((_identity(path), _lines(path, format, consumed[_name(path)].end)))
+    return sum(lines for _, lines in found), frozenset(identity for identity, _ in found)
 
 
-def lines_under(folder: Path, format: Format) -> int:
-    """Lines of all files in a folder of the archive."""
-    return sum(_lines(path, format, None) for path in _files(folder, format))
+def lines_under(folder: Path, format: Format, but: Collection[Identity] = ()) -> int:
+    """Lines of all files in a folder of the archive, except those in `but`."""
+    return sum(_lines(path, format, None) for path in _files(folder, format) if _identity(path) not in but)
+
+
+def _identity(path: Path) -> Identity:
+    """Device and inode, which survive a rename."""
+    seen = path.stat()
+    return seen.st_dev, seen.st_ino
 
 
 def _name(path: Path) -> bytes:
