@@ -67,7 +67,7 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from None
     try:
         connection.autocommit = True
-        with _lost(dsn, connection):
+        with _translated_errors(dsn, connection):
             with connection.cursor() as cursor:
                 cursor.execute(_LOCK_TIMEOUT)
             connection.autocommit = autocommit
@@ -77,7 +77,7 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
 
 
 @contextmanager
-def _lost(dsn: str, connection: Connection) -> Iterator[None]:
+def _translated_errors(dsn: str, connection: Connection) -> Iterator[None]:
     """Translate a lost server and a lock timeout into our transient errors.
 
     The same for a stand-by server, which takes no writes until it is promoted, and, when only reading, for a database

@@ -32,11 +32,11 @@ class PacedLookup:
         found: list[pa.Table] = []
         done = 0
         while done < len(keys) and (not found or going_on()):
-            bite, began = keys.slice(done, self._bite()), self.clock()
+            bite, began = keys.slice(done, self._chunk_size()), self.clock()
             found.append(reader.lookup(bite))
             self.key_s = (self.clock() - began) / len(bite)
             done += len(bite)
         return pa.concat_tables(found), done
 
-    def _bite(self) -> int:
+    def _chunk_size(self) -> int:
         return _FIRST if self.key_s is None else max(_FIRST, int(BITE_S / max(self.key_s, 1e-9)))
