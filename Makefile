@@ -70,7 +70,7 @@ guides: setup ## Run every guide and the README as they are written, in a fresh 
 
 .PHONY: soak
 soak: setup ## Run steadily with bursts for MINUTES=30 and see that nothing grows
-	@exec $(python) -m bench.soak --minutes $(or $(MINUTES),30) $(ARGS)
+	@$(python) -m bench.soak --minutes $(or $(MINUTES),30) $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
 
 .PHONY: check
 check: setup ## Lint, formatting, types, import contracts

@@ -1,6 +1,6 @@
 """`docs/performance.md` from the results of the benchmarks: every number on the page comes from a JSON file.
 
-    bench/results/{pipeline,overload,session,peers,grid,cold,pages,figures}.json ──► sections ──► docs/performance.md
+    bench/results/{pipeline,overload,soak,session,peers,grid,cold,pages,figures}.json ─► sections ─► docs/performance.md
 
 A result that is not there yet becomes a sentence that says which target makes it.
 
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import page_figures, page_peers, session
+from bench import page_figures, page_peers, session, soak
 from bench.measured import AIM_HEAD, aim_cells
 from bench.overload import page as page_overload
 from bench.pipeline import page as page_pipeline
@@ -136,6 +136,7 @@ Section = tuple[str, str, str, Callable[[Result, Path], str]]
 SECTIONS: list[Section] = [
     ("pipeline", "A whole micro-batch", "make bench-pipeline", lambda r, p: page_pipeline.render(r, p, table)),
     ("overload", "Overload", "make bench-overload", lambda r, p: page_overload.render(r, p, table)),
+    ("soak", "Half an hour under a steady rate with bursts", "make soak", lambda r, _: soak.section(r, table)),
     ("session", "Settings of the JVM and of Spark", "make bench-session", lambda r, _: session.sections(r, table)),
     ("peers", "Against other ways to enrich on Spark", "make bench-peers", lambda r, _: page_peers.render(r, table)),
     ("grid", "`auto` against single tactics", "make bench-auto", lambda r, _: grid(r)),

@@ -75,13 +75,13 @@ def transport(rows: list[dict[str, Any]], known: Mapping[tuple[str, int, float],
 
 
 def between(known: Mapping[tuple[str, int, float], dict[str, Any]]) -> str:
-    """What our joins do after a batch: not in their seconds, but in the way of the next batch."""
+    """What our joins do after a batch, in the way of the next one: its mean is part of their seconds."""
     listed = "; ".join(
-        f"{batch:,} orders, Zipf {zipf:g}: {row['between_s']:.3f} s"
+        f"{batch:,} orders, Zipf {zipf:g}: {row['between_s']:.3f} s, {row['between_s'] / row['seconds']:.0%}"
         for (name, batch, zipf), row in sorted(known.items())
         if name == "auto" and "between_s" in row
     )
-    words = "After a batch, and not in the seconds above, the front stage of `auto` learns and is written anew"
+    words = "In the seconds of `auto` is what comes after a batch, when its front stage learns and is written anew"
     return f"{words}: {listed or 'not timed in this run'}."
 
 

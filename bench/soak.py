@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 from deltalake import DeltaTable
 
-from bench.measured import RESULTS, aim, aim_line, exit_code, keep, machine, progress
+from bench.measured import AIM_HEAD, RESULTS, aim, aim_cells, aim_line, exit_code, keep, machine, progress
 from etl.adapters import ledger, postgres
 from etl.samples import generate_master
 from etl.samples.config import OrderConfig
@@ -160,6 +160,17 @@ def aims(samples: Sequence[Mapping[str, float]], backlog: int, fresh: Mapping[st
         aim("backlog at the end", backlog, most=0),
         aim("freshness p95, s", fresh["p95"], most=60),
     ]
+
+
+def section(result: Mapping[str, Any], table: Callable[..., str]) -> str:
+    """The section of the performance page."""
+    words = [
+        f"{row['minutes']:g} minutes, {row['rate_per_s']:,.0f} orders a second, every {BURST_EVERY_S:.0f} s {BURST} "
+        f"times as many for {BURST_S:.0f} s: {row['lines']:,} orders in {row['batches']:,} batches. Of a batch's "
+        f"freshness p95 the median is {row['p50']:.1f} s and the 95th percentile {row['p95']:.1f} s."
+        for row in result["rows"]
+    ]
+    return "\n\n".join([*words, table(AIM_HEAD, aim_cells(result))])
 
 
 def _fresh(dsn: str) -> dict[str, float]:

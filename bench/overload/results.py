@@ -30,9 +30,10 @@ def aims(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ten = {(row["store"], row["policy"]): row for row in rows if row["times"] == 10}
     stores = sorted({row["store"] for row in rows})
     considered = [ten.get((store, "best-first")) for store in stores]
+    either = [ten.get((store, policy)) for store in stores for policy in ("best-first", "position")]
     return [
-        aim("slowest batch at 10 ×, in deadlines (consider, best-first)",
-            _worst(max, (row and row["slowest_over_deadline"] for row in considered)), most=1.5),
+        aim("slowest batch at 10 ×, in deadlines (consider, either rule)",
+            _worst(max, (row and row["slowest_over_deadline"] for row in either)), most=1.5),
         *(aim(f"served by consider ({policy}) / served by keep, at 10 ×, {store}",
               _ratio(ten.get((store, policy)), ten.get((store, "keep"))), least=PAPERS_RATIO)
           for store in stores for policy in ("best-first", "position")),

@@ -138,7 +138,7 @@ class Drive:
                 continue
             runs = self._cell(cell, warehouse)
             if site.history:
-                kept = ("seconds", "driver_bytes")
+                kept = ("seconds", "driver_bytes", "spark_jobs")
                 self.history += [{"number": at, **{w: run[w] for w in kept}} for at, (_, run) in enumerate(runs, 1)]
             else:
                 self.rows += [_row(site, cell, name, runs) for name in cell.variants]
@@ -181,6 +181,7 @@ def _row(site: Site, cell: Cell, name: str, runs: list[tuple[str, Row]]) -> Row:
         "seconds_of_batches": [round(run["seconds"], 4) for run in own],
         "phases": phases,
         **{what: statistics.median_high([run[what] for run in own]) for what in counted},
+        "most_spark_jobs": max(run["spark_jobs"] for run in own),
     }
 
 

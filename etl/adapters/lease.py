@@ -26,7 +26,7 @@ BEAT_S = 5.0
 SILENT_S = 60.0
 """How long a writer may be silent before another one takes over."""
 _FREED_WITHIN_S = 5.0
-"""How long the server may take to notice that a client is gone: killed a moment ago, or ended by us."""
+"""How long the server may take to notice a dead client, killed or terminated by us."""
 
 
 class PooledSession(TerminalError):
@@ -141,13 +141,13 @@ class _Heartbeat:
 
     def _beat(self) -> None:
         """Retry after any error: if this thread ended, a live writer could be overtaken."""
-        done = False
-        while not done and not self._over.wait(BEAT_S):
-            with suppress(Exception):
-                with postgres.connect(self.dsn, autocommit=True) as connection:
-                    while self._send_heartbeat(connection) and not self._over.wait(BEAT_S):
-                        pass
-                done = True  # the work is over, or another writer has taken over
+        while True:
+            with suppress(BaseException):
+                if not self._over.wait(BEAT_S):
+                    with postgres.connect(self.dsn, autocommit=True) as connection:
+                        while self._send_heartbeat(connection) and not self._over.wait(BEAT_S):
+                            pass
+                return  # the work is over, or another writer has taken over
 
     def _send_heartbeat(self, connection: postgres.Connection) -> bool:
         """False when another writer has taken over."""

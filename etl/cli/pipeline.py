@@ -197,16 +197,16 @@ def _database_of(own: Settings, pipeline: Pipeline) -> Iterator[str | None]:
 
 def _named(own: Settings, name: str) -> Pipeline:
     from etl.contract.errors import unknown
-    from etl.contract.load import load_all
+    from etl.contract.load import load_all, mistake_of
     from etl.errors import SettingsError
 
     loaded = load_all(own.pipelines, own.var)
     found = {one.name: one for one in loaded.pipelines}
     if name in found:
         return found[name]
-    for error in loaded.errors:
-        if Path(error.file).stem == name:
-            raise error
+    wrong = mistake_of(name, loaded, own.pipelines)
+    if wrong is not None:
+        raise wrong
     raise SettingsError(unknown("a pipeline", name, found, "pipelines"))
 
 

@@ -9,6 +9,7 @@ A broken file does not affect the others. Importing this module is fast, as a sc
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from etl.contract.parsing.build import Builder
 from etl.contract.parsing.locate import line_of, line_of_syntax_error, lines_of
 
 _LARGEST = 1 << 20  # bytes of a file; a declaration has a few thousand
+_NAME = re.compile(r"""^name\s*=\s*["']([^"']*)["']""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,22 @@ def load_all(folder: Path, home: Path) -> Loaded:
             pipelines.append(pipeline)
         errors += wrong[:1]
     return Loaded(tuple(pipelines), tuple(errors))
+
+
+def mistake_of(name: str, loaded: Loaded, folder: Path) -> PipelineFileError | None:
+    """The mistakes of the pipeline of this name: of the file with this name, or that declares it."""
+    found = (error for error in loaded.errors if name in (Path(error.file).stem, _name_in(folder / error.file)))
+    return next(found, None)
+
+
+def _name_in(path: Path) -> str | None:
+    """The pipeline name in a file, even if the file has mistakes."""
+    try:
+        top, _, _ = text_of(path).partition("\n[")
+    except PipelineFileError:
+        return None
+    found = _NAME.search(top)
+    return None if found is None else found[1]
 
 
 def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import Executor
 
 TRIES = 3
-"""Lost in a row before anybody suspects the input."""
+"""Consecutive lost tries before the input is suspected."""
 _SILENT_DEATHS = 2  # of one half, before it is halved: a single one may be a power failure
 _MOST_LINES = 20  # with more, the lines are not the cause
 

@@ -257,6 +257,7 @@ class MicroBatch:
             enrich=self.engine.plan(masters, control, tasks, self.progress),
             readers=max(1, min(tasks, len(slices) + len(backlog))),
             routers=tasks,
+            waiting_rows=control.waiting_rows,
         )
 
     def _leave_out(self, batch: int, slices: tuple[Slice, ...], changed: frozenset[int]) -> None:

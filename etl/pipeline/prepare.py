@@ -3,7 +3,7 @@
     file ─▶ Pipeline ─▶ masters pinned once: their types ─▶ ResolvedPipeline ─▶ Delta tables, dimensions, mart
 
 The declaration is compared with the last one in the ledger; an incompatible change is refused before anything is
-written. A process prepares a pipeline once, and again when its file or a master's columns change.
+written. A process prepares a pipeline once, and again when its file changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import Writer
 from etl.contract.dump import as_dict
 from etl.contract.evolve import compatible
-from etl.contract.load import load_all
+from etl.contract.load import load_all, mistake_of
 from etl.contract.model import Pipeline
 from etl.contract.resolve import ResolvedPipeline, check_against
 from etl.contract.tables import backlog_schema, fact_schema, mart_schema, primary_key, quarantine_schema
@@ -73,9 +73,9 @@ class Preparer:
         for pipeline in loaded.pipelines:
             if pipeline.name == name:
                 return pipeline
-        for error in loaded.errors:
-            if error.file == f"{name}.toml":
-                raise error
+        wrong = mistake_of(name, loaded, self.settings.pipelines)
+        if wrong is not None:
+            raise wrong
         raise UnknownPipeline(name, tuple(one.name for one in loaded.pipelines), self.settings.pipelines.name)
 
     def prepare(self, pipeline: Pipeline, writer: Writer, now: datetime, progress: Progress) -> Prepared:

@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,9 @@ from etl.adapters import ledger, postgres
 from etl.pipeline.inspection import inventory
 from etl.pipeline.prepare import Preparer, places_of
 from etl.settings import PROJECT, Settings
+from etl.stack import postgres as stack_postgres
 from etl.stack.airflow.client import Airflow, AirflowRefused, Run
+from etl.stack.credentials import credentials
 from etl.stack.stack import Stack
 from etl.stack.supervision.processes import marked, wait_until
 from tests.support.command_line import command_line
@@ -174,7 +176,8 @@ def test_a_file_that_lands_is_loaded_by_a_run_that_starts_by_itself(plant: Plant
 
 def test_every_table_of_the_run_has_an_asset_event_with_counts_batch_and_master_versions(plant: Plant) -> None:
     events = plant.airflow.asset_events("readings")
-    assert {"readings-fact", "readings-quarantine", "readings-backlog", "readings-mart-readings"} <= events.keys()
+    written = ("fact", "quarantine", "backlog", "dim_sensor", "mart-readings")
+    assert {f"readings-{table}" for table in written} <= events.keys()
     told = events["readings-fact"]
     assert (told["batch"], told["lines"], told["accepted"], told["quarantined"]) == (1, 10, 10, 0)
     assert set(told["master_versions"]) == {"sensor"}
@@ -411,6 +414,18 @@ def test_streams_of_three_sites_meet_by_tasks_of_each_site_and_the_report_says_w
     assert sum(one["otherwise"]["centralised"] for one in shipped) > 0
     table = DeltaTable(str(plant.settings.warehouse / "correlations" / "hot_items" / "results"))
     assert 0 < table.count() == sum(one["rows"] for one in shipped)
+
+
+def test_no_secret_is_in_a_log_a_report_or_what_tasks_tell_each_other(plant: Plant) -> None:
+    secrets = [one.encode() for one in asdict(credentials(plant.settings)).values()]
+    airflow_dsn = stack_postgres.dsn(plant.settings, stack_postgres.AIRFLOW)
+    with postgres.connect(airflow_dsn) as connection, connection.cursor() as cursor:
+        cursor.execute("select dag_id || ' ' || key, value::text from xcom")
+        texts = {name: value.encode() for name, value in cursor.fetchall() if value is not None}
+    assert texts, "tasks have told something"
+    files = [path for folder in ("logs", "reports") for path in (plant.settings.var / folder).rglob("*")]
+    texts |= {str(path): path.read_bytes() for path in files if path.is_file()}
+    assert [name for name, text in texts.items() if any(secret in text for secret in secrets)] == []
 
 
 def test_events_are_fresh_in_the_mart(plant: Plant, record_property: Callable[[str, Any], None]) -> None:

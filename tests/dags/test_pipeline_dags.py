@@ -125,8 +125,11 @@ def test_a_pipeline_runs_when_its_file_says(shipped: dict[str, Any]) -> None:
 def test_publishing_tells_other_dags_about_every_table(shipped: dict[str, Any]) -> None:
     outlets = shipped["dags"]["orders"]["outlets"]
     assert outlets["micro_batch"] == [
-        "orders-fact", "orders-quarantine", "orders-backlog", "orders-mart-orders", "orders-mart-daily_sales",
+        "orders-fact", "orders-quarantine", "orders-backlog", "orders-dim_customer", "orders-dim_product",
+        "orders-mart-orders", "orders-mart-daily_sales",
     ]  # fmt: skip
+    of_trips = shipped["dags"]["trips"]["outlets"]["micro_batch"]
+    assert [name for name in of_trips if "dim_" in name] == ["trips-dim_pickup", "trips-dim_dropoff"], "no dim_driver"
     assert not outlets["report"]
 
 
@@ -150,7 +153,8 @@ def test_a_broken_file_is_a_dag_that_says_why_and_leaves_the_others_alone(tmp_pa
     found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_PIPELINES=str(folder))[-1])["dags"]
     assert found["orders"]["tags"] == ["frontstage", "pipeline"]
     assert (found["trips"]["tags"], found["nonsense"]["tags"]) == (["broken", "frontstage"], ["broken", "frontstage"])
-    assert "did you mean 'service_day'" in found["trips"]["description"]
+    assert found["trips"]["description"].startswith("trips.toml, line 13: 'servce_day' is not a field; did you mean")
+    assert found["nonsense"]["description"].startswith("nonsense.toml, line 1: not TOML")
     assert found["trips"]["tasks"] == {"correct_the_file": []}
 
 

@@ -128,9 +128,17 @@ def test_a_pin_on_a_version_that_is_gone_is_given_up(world: World) -> None:
     world.site = world.site.ending("before the decision")
     with pytest.raises(Ended):
         world.run()
-    for store in world.site.settings.master_pages.iterdir():
+    stores = list(world.site.settings.master_pages.iterdir())
+    for store in stores:
         for path in (store / "versions").glob("*.json"):
             path.unlink()
+    world.forget()
+    said: list[str] = []
+    steps = replace(world.site.steps, checkpoint=lambda _: None)
+    steps.run("ingest", "orders", "test", None, None, said.append)
+    given_up = [line for line in said if line.endswith("what orders batch 2 had pinned is given up")]
+    assert len(given_up) == len(stores), said
+    assert all("has no version" in line for line in given_up)
     world.more()
     world.recover()
     world.check()

@@ -47,6 +47,16 @@ def test_a_required_field_that_is_gone_stops_the_run_before_anything_is_decided(
     assert site.inventory().faults == []
 
 
+def test_a_required_field_of_another_type_stops_the_run_too(site: Site) -> None:
+    site.land("a.jsonl", order(9999))
+    site.run()
+    site.land("b.jsonl", *[order(number, quantity="many") for number in range(1, 121)])
+    with pytest.raises(SchemaDrift, match=r"quantity is not a int\d* in 120 of 120 lines"):
+        site.run()
+    assert (site.totals()["lines"], site.rows("quarantine").num_rows) == (1, 0)
+    assert site.inventory().faults == []
+
+
 def test_the_same_files_are_read_by_a_declaration_that_was_corrected(site: Site) -> None:
     site.land("b.jsonl", *[renamed(number) for number in range(1, 121)])
     with pytest.raises(SchemaDrift):

@@ -13,6 +13,7 @@ import pytest
 
 from etl.adapters import ledger
 from etl.errors import Busy, TerminalError
+from etl.pipeline.prepare import audit_of
 from etl.pipeline.recover import HistoryForgotten
 from etl.pipeline.upkeep.maintenance import Keep
 from tests.support.site import Site, order, quiet
@@ -225,15 +226,20 @@ def test_a_grown_file_whose_name_is_taken_lands_under_another(site: Site) -> Non
     assert site.inventory().faults == []
 
 
-def test_reports_and_results_of_audits_go_when_they_are_old(site: Site) -> None:
+def test_reports_results_of_audits_and_data_docs_go_when_they_are_old(site: Site) -> None:
     for number in (1, 2, 3):
         load(site, number)
         site.step("report", number)
-    reports = site.settings.reports / site.pipeline
-    for folder in (reports / "1", reports / "2"):
-        age(folder)
+    roots = (site.settings.reports / site.pipeline, *audit_of(site.settings).folders(site.pipeline))
+    kept = []
+    for root in roots:
+        *old, newest = sorted((path for path in root.iterdir() if path.is_dir()), key=lambda path: path.name)
+        assert (len(old), newest.name[-1]) == (2, "3"), root
+        for folder in old:
+            age(folder)
+        kept.append([newest])
     maintain(site)
-    assert sorted(path.name for path in reports.iterdir() if path.is_dir()) == ["3"]
+    assert [[path for path in root.iterdir() if path.is_dir()] for root in roots] == kept
 
 
 def test_maintenance_waits_its_turn(site: Site) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from etl.adapters import ledger
 from tests.support.site import Ended, Site, order
 
 ORDERS = 400
@@ -119,3 +121,32 @@ def test_a_second_try_does_what_the_first_was_allowed_to(site: Site, point: str)
     batch = crowded.run() or 0
     assert control(crowded, batch)["overloaded"], "what was fixed before counts"
     assert crowded.record(batch).counts.shed > 0
+
+
+def waiting(site: Site) -> list[tuple[str, int, str, Any]]:
+    """Files of the backlog, in the order in which they come back, with the batch and the time since when."""
+    with ledger.reading(site.dsn, site.pipeline) as book:
+        return [(file.path, file.batch, file.cause, file.since) for file in book.backlog_files()]
+
+
+def test_what_is_shed_again_keeps_its_age_and_its_place_before_what_is_shed_later(site: Site) -> None:
+    small = site.changed(task_lookups=1, tactic="inlj")
+    small.land("a.jsonl", *[order(number, customer_id=number, product_id=1) for number in range(1, 11)])
+    small.run()
+    (first,) = waiting(small)
+    small.later(timedelta(hours=1)).run()
+    assert small.record(2).decided.deferred == {first[0]: 8}, "one was served, the others are shed again"
+    assert waiting(small) == [first]
+    small.land("b.jsonl", *[order(number, customer_id=number - 10, product_id=1) for number in range(11, 21)])
+    small.later(timedelta(hours=2)).run()
+    assert waiting(small)[0] == first
+    assert [batch for _, batch, *_ in waiting(small)] == [1, 3]
+
+
+@pytest.mark.parametrize(("rule", "served"), [("best_first", 5), ("position", 1)])
+def test_a_setting_says_for_whom_a_batch_reads_that_may_not_read_for_all(site: Site, rule: str, served: int) -> None:
+    small = site.changed(task_lookups=1, tactic="inlj", read_rule=rule)
+    most = [order(number, customer_id=1, product_id=1) for number in range(1, 6)]
+    small.land("a.jsonl", *most, *[order(number, customer_id=number, product_id=1) for number in range(6, 11)])
+    batch = small.run() or 0
+    assert small.record(batch).counts.accepted == served, "the paper's place is among the newest, which share no key"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from etl.adapters.delta.table import ColumnChanged
+from etl.contract.errors import PipelineFileError
 from etl.errors import TerminalError
 from etl.pipeline.prepare import UnknownPipeline
 from tests.support.site import Site, order, quiet
@@ -50,6 +52,18 @@ def test_a_change_that_existing_tables_cannot_follow_is_refused_and_nothing_is_w
     assert site.run() == 2, "under its old file it goes on"
 
 
+def test_a_master_whose_column_has_another_type_is_refused_before_anything_is_written(site: Site) -> None:
+    site.land("a.jsonl", order(1))
+    site.run()
+    versions = {table: site.table(table).version() for table in ("fact", "dim_customer")}
+    site.execute("alter table master.customers alter column nation type integer using 7")
+    restarted = site.restarted()
+    restarted.land("b.jsonl", order(2))
+    with pytest.raises(ColumnChanged, match="column 'nation' of table dim_customer is string and would be integer"):
+        restarted.run()
+    assert {table: site.table(table).version() for table in versions} == versions
+
+
 def test_an_unknown_pipeline_is_refused_with_the_names_there_are(site: Site) -> None:
     with pytest.raises(UnknownPipeline, match="'sales' is not a pipeline; pipelines declares orders, trips, web"):
         site.steps.whole("sales", "test", quiet)
@@ -61,3 +75,20 @@ def test_a_broken_file_stops_its_own_pipeline_with_file_and_line_and_no_other(si
         broken.decide()
     broken.of("orders").land("a.jsonl", order(1))
     assert broken.of("orders").run() == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (('key = ["service_day"', 'key = ["servce_day"'), r"cabs\.toml, line 13: 'servce_day' is not a field"),
+        (("[rules]", "[rules"), r"cabs\.toml, line 29: not TOML"),
+    ],
+)
+def test_a_pipeline_whose_file_has_another_name_is_told_what_is_wrong_there(
+    site: Site, edit: tuple[str, str], words: str
+) -> None:
+    broken = site.of("trips").redeclared(edit)
+    file = broken.settings.pipelines / "trips.toml"
+    file.rename(file.with_name("cabs.toml"))
+    with pytest.raises(PipelineFileError, match=words):
+        broken.decide()

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import builtins
+import io
+import os
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from etl.adapters import postgres
+from etl.model import LinesDoNotAddUp
+from etl.pipeline.tasks import wire
+from etl.pipeline.tasks.in_process import InProcess
+from etl.pipeline.tasks.plan import BatchPlan
+from etl.pipeline.tasks.route import route
+from etl.pipeline.tasks.wire import Message
 from etl.samples import OrderConfig, arrive_late_customers, generate_orders
 from tests.support.dirt import DIRT
 from tests.support.site import COPY_CUSTOMER, Site, order, quiet
@@ -70,6 +84,60 @@ def test_an_empty_landing_folder_is_a_quick_success(site: Site) -> None:
     said: list[str] = []
     assert site.steps.ingest("orders", "test", said.append)["batch"] is None
     assert "nothing new has landed" in said[-1]
+
+
+class NoTasks(InProcess):
+    """Nobody may ask it for anything."""
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        raise AssertionError("a run without input has no tasks")
+
+
+def test_a_run_that_finds_nothing_reads_nothing_but_the_ledger(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.land("a.jsonl", order(1), order(2, quantity=-1))
+    site.run()
+    site.close()  # what learns beside the batch is done
+    opened: list[str] = []
+
+    def noted(really: Any) -> Any:
+        def opens(path: Any, *how: Any, **more: Any) -> Any:
+            opened.append(os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else "")
+            return really(path, *how, **more)
+
+        return opens
+
+    def refused(*_: object) -> None:
+        raise AssertionError("a run without input opens no table")
+
+    for module in (builtins, io, os):
+        monkeypatch.setattr(module, "open", noted(module.open))
+    monkeypatch.setattr("etl.adapters.delta.log.DeltaTable", refused)
+    monkeypatch.setattr("etl.adapters.delta.append.DeltaTable", refused)
+    assert replace(site, steps=replace(site.steps, executor=NoTasks())).decide() is None
+    monkeypatch.undo()
+    home = str(site.settings.home)
+    assert [path for path in opened if path.startswith(home) and not path.endswith("/.writer")] == []
+
+
+def test_a_batch_of_which_a_line_is_lost_on_the_way_is_not_decided(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(plan: BatchPlan, router: int, messages: Iterable[Message]) -> Iterator[Message]:
+        """A router that does not get the first event of every message."""
+        return route(plan, router, (_without_the_first(one) if one.kind == "rows" else one for one in messages))
+
+    site.land("a.jsonl", order(1), order(2), order(3))
+    with monkeypatch.context() as patched:
+        patched.setattr("etl.pipeline.tasks.in_process.route", forgetful)
+        with pytest.raises(LinesDoNotAddUp, match="batch 1 of orders has read 3 lines and routed 2"):
+            site.run()
+    assert site.totals().get("fact", 0) == 0
+    assert site.run() == 1
+    assert site.totals()["fact"] == 3
+    assert site.inventory().faults == []
+
+
+def _without_the_first(message: Message) -> Message:
+    (rows,) = wire.rows_of(message).slice(1).combine_chunks().to_batches()
+    return wire.rows_message(rows, message.part)
 
 
 def test_generated_waves_end_exactly_where_the_generator_says(site: Site) -> None:

@@ -98,6 +98,24 @@ def test_the_executor_may_change_between_batches(site: Site) -> None:
     assert site.inventory().faults == []
 
 
+def test_the_session_keeps_nothing_of_a_batch(site: Site, spark: SparkSession) -> None:
+    """PySpark never forgets an accumulator: one for every batch was a mebibyte for every batch."""
+    from pyspark import accumulators
+
+    def kept() -> tuple[int, int]:
+        return len(accumulators._accumulatorRegistry), int(spark.sparkContext._jsc.getPersistentRDDs().size())
+
+    def batches(*numbers: int) -> None:
+        for number in numbers:
+            site.land(f"f{number}.jsonl", order(number), order(100 + number, quantity=-1))
+            assert site.run() == number
+
+    batches(1)
+    before = kept()
+    batches(2, 3, 4, 5)
+    assert kept() == before
+
+
 def test_spark_reads_the_tables_as_any_other_delta_table(site: Site, spark: SparkSession) -> None:
     site.land("a.jsonl", order(1), order(2, customer_id=2))
     site.run()

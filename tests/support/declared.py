@@ -28,4 +28,4 @@ def plan(resolved: ResolvedPipeline, folder: Path, routers: int = 1) -> BatchPla
     """One try at its first batch, without any input."""
     places = Places.under(folder / "tables", folder / "landing", folder / "archive")
     joins = EnrichPlan((), "auto", 2**20)
-    return BatchPlan(resolved, places, 1, "try", NOW, (), (), (), joins, readers=1, routers=routers)
+    return BatchPlan(resolved, places, 1, "try", NOW, (), (), (), joins, 1, routers, 20_000)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time
 import uuid
@@ -32,6 +33,7 @@ from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 
 _CHECKPOINT_EVERY = 50
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.")
 Action = dict[str, Any]
 
 
@@ -43,6 +45,7 @@ class DeltaAppender:
         self._log = folder / "_delta_log"
         self._version, self._batch = -1, 0
         self._seen: Identity | None = None  # of the newest entry
+        self._checkpointed = 0  # version of the newest checkpoint
 
     def newest_batch(self) -> int:
         """The newest batch that the table holds; 0 when it holds none."""
@@ -78,6 +81,7 @@ class DeltaAppender:
         if not self._log.exists():
             return -1, 0
         names = [path.name for path in self._log.iterdir()]
+        self._checkpointed = max((int(name[:20]) for name in names if _CHECKPOINT.match(name)), default=0)
         versions = [int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()]
         if not versions and not any(name.endswith(".checkpoint.parquet") for name in names):
             return -1, 0  # a process died while it created the table
@@ -140,12 +144,14 @@ class DeltaAppender:
         return True
 
     def _checkpoint(self) -> None:
-        """Write a checkpoint from time to time, staggered over the tables."""
+        """Write a checkpoint when one is due, staggered over the tables, even if others wrote the due entry."""
         turn = crc32(os.fsencode(self.folder)) % _CHECKPOINT_EVERY
-        if self._version == 0 or self._version % _CHECKPOINT_EVERY != turn:
+        if (self._version - turn) // _CHECKPOINT_EVERY <= (self._checkpointed - turn) // _CHECKPOINT_EVERY:
             return
-        DeltaTable(str(self.folder)).create_checkpoint()
-        checkpoints = [self._log / f"{self._version:020d}.checkpoint.parquet", self._log / "_last_checkpoint"]
+        table = DeltaTable(str(self.folder))
+        table.create_checkpoint()
+        self._checkpointed = table.version()
+        checkpoints = [self._log / f"{self._checkpointed:020d}.checkpoint.parquet", self._log / "_last_checkpoint"]
         sync_files([path for path in checkpoints if path.exists()])
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from etl.adapters.durable import make_folder, sync_files
@@ -38,7 +39,7 @@ def write_part(root: Path, table: str, name: str, rows: pa.Table, cause: Cause |
             use_dictionary=rows.num_rows > _FEW_ROWS, metadata_collector=written,
         )  # fmt: skip
     sync_files([path])
-    return DataFile(table, name, rows.num_rows, path.stat().st_size, json.dumps(_statistics(*written)), cause)
+    return DataFile(table, name, rows.num_rows, path.stat().st_size, json.dumps(_statistics(written[0], rows)), cause)
 
 
 def read_parts(root: Path, files: tuple[DataFile, ...], columns: list[str] | None = None) -> pa.Table:
@@ -64,7 +65,7 @@ def write_arrow(path: Path, rows: pa.Table) -> int:
     return path.stat().st_size
 
 
-def _statistics(metadata: Any) -> dict[str, Any]:
+def _statistics(metadata: Any, rows: pa.Table) -> dict[str, Any]:
     least: dict[str, Any] = {}
     most: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -76,10 +77,21 @@ def _statistics(metadata: Any) -> dict[str, Any]:
             continue
         nulls[name] = sum(one.null_count for one in known)
         ranges = [(one.min, one.max) for one in known if one.has_min_max]
+        if len(ranges) < len(groups) and nulls[name] < metadata.num_rows:
+            ranges += _range_of_texts(rows[name])
         bounds = _bounds(min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
         if bounds is not None:
             least[name], most[name] = bounds
     return {"numRecords": metadata.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls}
+
+
+def _range_of_texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
+    """Minimum and maximum of texts: Parquet keeps neither for a row group if one is longer than 4 KiB."""
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return []
+    found = pc.min_max(values.cast(kind)).as_py()
+    return [(found["min"], found["max"])]
 
 
 def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:

@@ -20,11 +20,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import TableNotFoundError
 
 from etl.adapters.delta.append import DeltaAppender
-from etl.adapters.delta.table import CONFIGURATION, Identity, identity, nullable, require_whole
+from etl.adapters.delta.table import CONFIGURATION, Identity, identity, missing, nullable, require_whole
 from etl.adapters.delta.torn import put_aside
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
@@ -103,7 +103,7 @@ class DeltaLog:
         self._open.clear()
 
     def create(self, table: str, schema: pa.Schema) -> None:
-        """Create the table, or add the columns that are new in its declaration."""
+        """Create the table, or add the columns that are new in its declaration; changed types are refused."""
         try:
             existing = self.table(table)
         except TableNotFoundError:
@@ -112,10 +112,9 @@ class DeltaLog:
             self._keep(table, DeltaTable.create(uri, nullable(schema), configuration=CONFIGURATION))
             self.sync(table)
             return
-        have = {field.name for field in existing.schema().fields}
-        missing = pa.schema([field for field in nullable(schema) if field.name not in have])
-        if len(missing):
-            existing.alter.add_columns(Schema.from_arrow(missing).fields)
+        new = missing(existing, schema, table)
+        if new:
+            existing.alter.add_columns(new)
             self.sync(table)
 
     def newest_batch(self, table: str) -> int:
@@ -144,7 +143,8 @@ class DeltaLog:
         opened = self._now(table)
         if opened.transaction(self._corrections) >= batch:
             return False
-        require_whole(self.folder(table), files, batch)
+        for one in files:
+            require_whole(self.folder(one.table), [one], batch)
         rows = pa.concat_tables([pq.read_table(self.folder(one.table) / one.path) for one in files])
         merge = opened.handle.merge(
             rows,

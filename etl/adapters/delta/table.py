@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
 
 from etl.adapters.ledger import DataFile
 from etl.errors import TerminalError
@@ -37,6 +38,22 @@ class FilesMissing(TerminalError):
         )
 
 
+class ColumnChanged(TerminalError):
+    """The type of a column differs from the one in the existing table."""
+
+    exit_code = 78
+
+    def __init__(self, table: str, column: str, was: str, would: str) -> None:
+        super().__init__(table, column, was, would)
+        self.table, self.column, self.was, self.would = table, column, was, would
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} of table {self.table} is {self.was} and would be {self.would}: where its values "
+            "come from, the type has changed; undo that, or declare a pipeline of another name"
+        )
+
+
 class AsksTooMuch(TerminalError):
     """A table has writer features that our own log entries do not support."""
 
@@ -51,21 +68,28 @@ class AsksTooMuch(TerminalError):
         )
 
 
-_SERVED = frozenset({"appendOnly", "invariants", "changeDataFeed", "deletionVectors", "timestampNtz"})
-"""Features of Delta that ask nothing of who only appends files."""
+_SERVED = frozenset({"appendOnly", "changeDataFeed", "deletionVectors", "timestampNtz"})
+"""Features of Delta without requirements on writers that only append files."""
+_IN_USE_ONLY = frozenset({"checkConstraints", "columnMapping", "generatedColumns", "identityColumns", "invariants"})
+"""Features with an effect only where settings or columns use them; older protocols enable them by default."""
 _ASKING = (
     "delta.constraints.",
     "delta.columnMapping.mode",
     "delta.enableRowTracking",
     "delta.enableInCommitTimestamps",
 )
+_ASKING_OF_A_COLUMN = ("delta.generationExpression", "delta.identity.", "delta.invariants")
 
 
 def require_plain(table: DeltaTable, name: str) -> None:
     """Refuse a table with writer features that our own log entries do not support."""
-    wanted = set(table.protocol().writer_features or ()) - _SERVED
-    wanted |= {key for key, value in table.metadata().configuration.items()
+    metadata, columns = table.metadata(), table.schema().fields
+    wanted = set(table.protocol().writer_features or ()) - _SERVED - _IN_USE_ONLY
+    wanted |= {key for key, value in metadata.configuration.items()
                if key.startswith(_ASKING) and value not in ("none", "false")}  # fmt: skip
+    wanted |= {f"{key} of {column.name}" for column in columns for key in column.metadata
+               if key.startswith(_ASKING_OF_A_COLUMN)}  # fmt: skip
+    wanted |= {f"partitions by {column}" for column in metadata.partition_columns}
     if wanted:
         raise AsksTooMuch(name, sorted(wanted))
 
@@ -73,6 +97,20 @@ def require_plain(table: DeltaTable, name: str) -> None:
 def nullable(schema: pa.Schema) -> pa.Schema:
     """The same columns, each of which may be null."""
     return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def missing(table: DeltaTable, schema: pa.Schema, name: str) -> list[Field]:
+    """The columns that a table lacks; raises if it has one in another type."""
+    have = {field.name: field.type for field in table.schema().fields}
+    wanted = Schema.from_arrow(nullable(schema)).fields
+    for field in wanted:
+        if field.name in have and have[field.name] != field.type:
+            raise ColumnChanged(name, field.name, _shown(have[field.name]), _shown(field.type))
+    return [field for field in wanted if field.name not in have]
+
+
+def _shown(kind: object) -> str:
+    return str(kind.type) if isinstance(kind, PrimitiveType) else str(kind)
 
 
 def identity(entry: Path) -> Identity | None:

@@ -156,8 +156,10 @@ def mask(results: list[Any], sensitive: frozenset[str]) -> None:
             raised = not one.success and not one.result
             message = "what went wrong is not shown, for the column is sensitive" if raised else None
             one.exception_info = {
-                "raised_exception": raised, "exception_message": message, "exception_traceback": None,
-            }  # fmt: skip
+                "raised_exception": raised,
+                "exception_message": message,
+                "exception_traceback": "" if raised else None,  # pages render tracebacks
+            }
 
 
 def escape(results: list[Any]) -> None:

@@ -43,8 +43,18 @@ NOTICED: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Parameters of libpq by which a host that is gone is noticed within half a minute."""
-_LOCK_TIMEOUT = "set lock_timeout = '30s'"
+"""Parameters of libpq to detect a dead host within half a minute."""
+LOCK_TIMEOUT = "set lock_timeout = '30s'"
+_NOTICED_THERE = (
+    "set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; "
+    "set tcp_user_timeout = '30s'"
+)
+"""The same for the server, so that it detects a dead client: by default it would keep our locks for two hours."""
+
+
+def session_settings() -> str:
+    """The options of every session: bounded waits for locks, and detection of dead clients that hold one."""
+    return f"{LOCK_TIMEOUT}; {_NOTICED_THERE}"
 
 
 def with_keepalives(dsn: str) -> str:
@@ -69,7 +79,7 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
         connection.autocommit = True
         with _translated_errors(dsn, connection):
             with connection.cursor() as cursor:
-                cursor.execute(_LOCK_TIMEOUT)
+                cursor.execute(session_settings())
             connection.autocommit = autocommit
             yield connection
     finally:

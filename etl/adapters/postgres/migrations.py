@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg2
 from psycopg2 import errors
 
-from etl.adapters.postgres.connection import NOTICED, place, reason
+from etl.adapters.postgres.connection import NOTICED, place, reason, session_settings
 from etl.errors import PostgresUnavailable, TerminalError
 
 _MIGRATIONS = Path(__file__).resolve().parents[3] / "warehouse" / "migrations"
@@ -39,6 +39,7 @@ def migrate(dsn: str) -> None:
     engine = sqlalchemy.create_engine("postgresql+psycopg2://", creator=lambda: psycopg2.connect(dsn, **NOTICED))
     try:
         with engine.begin() as connection:
+            connection.execute(sqlalchemy.text(session_settings()))
             connection.execute(sqlalchemy.text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             config.attributes["connection"] = connection
             command.upgrade(config, "head")

@@ -58,7 +58,7 @@ FORM: dict[str, Any] = {
         None, type=["null", "string"], format="date", title="… to this day", description="The same day, if empty",
     ),
 }  # fmt: skip
-"""What a person may ask of one run; what is left empty is as declared."""
+"""The form of one run; empty fields are as declared."""
 NO_BACKFILL = ("scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization")
 """A run reads what has landed, whatever its date: a backfill would find nothing. The form reprocesses days."""
 START = datetime(2026, 1, 1)
@@ -72,8 +72,9 @@ def arrivals(pipeline: Pipeline) -> Asset:
 
 def tables(pipeline: Pipeline) -> list[Asset]:
     """The tables that a run writes: downstream DAGs can be scheduled on them."""
-    marts = [Asset(f"{pipeline.name}-mart-{table.name}") for table in pipeline.mart]
-    return [Asset(f"{pipeline.name}-{table}") for table in ("fact", "quarantine", "backlog")] + marts
+    dimensions = [f"dim_{master.name}" for master in pipeline.masters if master.history != "none"]
+    marts = [f"mart-{table.name}" for table in pipeline.mart]
+    return [Asset(f"{pipeline.name}-{table}") for table in ("fact", "quarantine", "backlog", *dimensions, *marts)]
 
 
 def schedule_of(pipeline: Pipeline, override: str | None) -> str | Sequence[Asset] | None:

@@ -77,7 +77,7 @@ class RuleTable(Limits):
 
     column: str | None = Field(None, description="The field that the limits are about.")
     not_null: Literal[True] | None = Field(None, description="The field has a value.")
-    sql: Sql | None = None
+    sql: Sql | None = Field(None, description="True for a row that is accepted, in Spark's dialect.")
 
 
 class SourceTable(Table):
@@ -86,7 +86,7 @@ class SourceTable(Table):
     landing: str | None = Field(
         None, min_length=1, description="Folder where files appear, relative to the home folder."
     )
-    format: Literal["jsonl", "csv", "parquet"] = "jsonl"
+    format: Literal["jsonl", "csv", "parquet"] = Field("jsonl", description="JSON lines, CSV or Parquet.")
     delimiter: str | None = Field(None, min_length=1, max_length=1, description="Between the values of CSV: a comma.")
     topic: str | None = Field(None, min_length=1, description="Kafka topic whose messages are events, one each.")
     servers: str | None = Field(
@@ -109,7 +109,7 @@ class SourceTable(Table):
 
 
 class StreamTable(Table):
-    source: SourceTable
+    source: SourceTable = Field(description="Where events arrive.")
     key: list[str] = Field(min_length=1, description="Fields that tell one event from another.")
     event_time: str | None = Field(None, description="The date or timestamp field that says when it happened.")
     fields: dict[
@@ -182,7 +182,9 @@ class ExpectationTable(BaseModel):
     """An expectation about a whole batch of accepted rows; other keys are its arguments."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-    type: Annotated[str, Field(json_schema_extra={"enum": sorted(EXPECTATIONS)})]
+    type: Annotated[
+        str, Field(description="Its name in Great Expectations.", json_schema_extra={"enum": sorted(EXPECTATIONS)})
+    ]
 
 
 class Document(Table):
@@ -218,11 +220,11 @@ class Document(Table):
         description="Figures that hold a batch when they are not as in the last batches; all others only warn.",
     )
     sensitive: list[str] = Field(default_factory=list, description="Columns that reports and pages show masked.")
-    stream: StreamTable
+    stream: StreamTable = Field(description="What an event is, and where events arrive.")
     rules: dict[
         str, Annotated[RuleTable, _table_of("sql"), Short("sql", "True for a row that is accepted.")]
     ] = Field(default_factory=dict, description="Why an event is refused, by name.")  # fmt: skip
     master: dict[str, MasterTable] = Field(default_factory=dict, description="Tables that enrich events, by name.")
-    fact: FactTable = Field(default_factory=FactTable)
+    fact: FactTable = Field(default_factory=FactTable, description="What is computed for every accepted event.")
     mart: dict[str, MartEntry] = Field(default_factory=dict, description="Tables of the Postgres mart, by name.")
     expectations: list[ExpectationTable] = Field(default_factory=list, description="Checks of whole batches.")

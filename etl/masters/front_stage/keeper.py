@@ -33,7 +33,7 @@ from etl.masters.front_stage.lookups import PacedLookup
 
 _WORTH_WRITING = 0.002  # share of new rows below which the file is not rewritten
 FOLLOW_S = 0.25
-"""How long a batch that finds a new version of a master waits for the rows that changed."""
+"""How long a batch waits for changed rows when a master has a new version."""
 
 
 def divided(budget_bytes: int, masters: int, join: JoinSpec) -> tuple[int, int]:
@@ -93,8 +93,9 @@ class FrontStageKeeper:
         self, learned: KeyFrequencies, reader: MasterReader, going_on: Callable[[], bool] = lambda: True
     ) -> FrontStageStats:
         """Update the policy with the workers' frequencies, and write the rows for the next batch."""
-        if self._left is not None:
-            learned, self._left = total([self._left, learned]), None
+        left, self._left = self._left, None
+        if left is not None and left.keys.type == learned.keys.type:
+            learned = total([left, learned])
         keys = encode(learned.keys)
         inside = self._front.recall(keys, learned.counts, learned.tuples)
         before = replace(self._front.counts)

@@ -34,8 +34,9 @@ class LearningAccount:
 
     def gather(self, frequencies: KeyFrequencies) -> KeyFrequencies | None:
         """Add a batch's key frequencies; returns everything gathered when it is time to learn, else None."""
-        self._gathered.append(frequencies)
-        if self.balance_s < self.cost_s:
+        alike = [one for one in self._gathered if one.keys.type == frequencies.keys.type]
+        self._gathered = [*alike, frequencies]  # the key's type has changed
+        if self.balance_s < min(self.cost_s, CREDIT_S):  # the balance never exceeds CREDIT_S: such a round is cut short
             if len(self._gathered) > 8:
                 self._gathered = [total(self._gathered)]
             return None

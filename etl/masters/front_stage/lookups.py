@@ -3,6 +3,8 @@
     keys ─▶ 64 ─▶ cost per key ─▶ as many as fit into 50 ms ─▶ … ─▶ all of them, or until `going_on` is false
 
 An external database may take milliseconds per key. A caller that waits for a front stage waits for one chunk at most.
+A Delta table that is not sorted by its key is read completely by every call, whatever the number of keys: while a chunk
+of twice as many keys costs hardly more, chunks keep growing, until twice the keys take nearly twice the time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from etl.enrich.ports import MasterLookup
 
 BITE_S = 0.05
 _FIRST = 64
-"""Keys of a bite while nothing is known of the store, and the least of any."""
+"""Keys of the first chunk, before anything is measured, and the least of any chunk."""
+_GAIN = 0.75
+"""The largest ratio of costs per key for which a chunk of twice as many keys pays."""
 
 
 @dataclass(slots=True)
@@ -26,17 +30,36 @@ class PacedLookup:
 
     clock: Callable[[], float] = time.perf_counter
     key_s: float | None = None
+    least: int = _FIRST  # least keys of a chunk, however slow the store is
+    settled: bool = False  # larger chunks do not lower the cost per key
 
     def rows(self, reader: MasterLookup, keys: pa.Array, going_on: Callable[[], bool]) -> tuple[pa.Table, int]:
         """The rows of the first keys, and the number of these keys: one chunk at least."""
         found: list[pa.Table] = []
         done = 0
         while done < len(keys) and (not found or going_on()):
-            bite, began = keys.slice(done, self._chunk_size()), self.clock()
-            found.append(reader.lookup(bite))
-            self.key_s = (self.clock() - began) / len(bite)
-            done += len(bite)
+            chunk, began = keys.slice(done, self._chunk_size()), self.clock()
+            found.append(reader.lookup(chunk))
+            self._note(len(chunk), self.clock() - began)
+            done += len(chunk)
         return pa.concat_tables(found), done
 
     def _chunk_size(self) -> int:
-        return _FIRST if self.key_s is None else max(_FIRST, int(BITE_S / max(self.key_s, 1e-9)))
+        return _FIRST if self.key_s is None else max(self.least, int(BITE_S / max(self.key_s, 1e-9)))
+
+    def _note(self, keys: int, took_s: float) -> None:
+        """Update the cost per key from a chunk, and decide whether larger chunks pay."""
+        before, now = self.key_s, took_s / keys
+        if keys < self.least:  # the last keys of a round: the cost of the call is divided among fewer
+            return
+        self.key_s = now
+        if took_s <= BITE_S:
+            return
+        if before is not None and now > 2 * before:  # the store has changed
+            self.key_s, self.least, self.settled = None, _FIRST, False
+        elif self.settled:
+            return
+        elif before is None or keys > self.least or now <= _GAIN * before:
+            self.least = 2 * self.least
+        else:
+            self.least, self.settled = max(_FIRST, self.least // 2), True

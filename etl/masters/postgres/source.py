@@ -23,7 +23,7 @@ from typing import Any, Literal
 import adbc_driver_manager
 import pyarrow as pa
 import pyarrow.compute as pc
-from psycopg2 import errors
+from psycopg2 import errorcodes, errors
 
 from etl.adapters import postgres
 from etl.errors import MasterUnavailable, MissingPart, PostgresUnavailable
@@ -198,12 +198,14 @@ class PostgresMaster:
         try:
             with driver_state().arrow.connect(self._dsn) as connection, ExitStack() as cursors:
                 ask = partial(_ask, connection, cursors)
+                ask(postgres.LOCK_TIMEOUT)
                 ask(_READ)
                 yield ask
-        except adbc_driver_manager.ProgrammingError as error:
-            raise MissingPart(f"master table {self._table} cannot be read ({_first_line(error)})", _REMEDY) from None
         except adbc_driver_manager.Error as error:
-            raise PostgresUnavailable(postgres.place(self._dsn), _first_line(error)) from None
+            wrong = isinstance(error, adbc_driver_manager.ProgrammingError)
+            if not wrong or error.sqlstate == errorcodes.LOCK_NOT_AVAILABLE:
+                raise PostgresUnavailable(postgres.place(self._dsn), _first_line(error)) from None
+            raise MissingPart(f"master table {self._table} cannot be read ({_first_line(error)})", _REMEDY) from None
 
 
 @dataclass(frozen=True, slots=True)

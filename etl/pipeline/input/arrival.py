@@ -28,7 +28,7 @@ from etl.masters.masters import page_store, store_name
 from etl.masters.pages.errors import NothingPublished
 
 Mark = tuple[int, str]
-"""The newest batch and its state: as long as they stay, nothing has happened."""
+"""The newest batch and its state, which change with any progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class WatchedMaster:
 
 
 Seen = LandedFile | TopicState
-"""A file that is there, or what the topic holds."""
+"""A landed file, or a topic's state."""
 
 
 @dataclass(frozen=True, slots=True)

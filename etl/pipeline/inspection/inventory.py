@@ -5,7 +5,7 @@
     ledger ── recorded counts ─────────────────┘
 
 A full count reads everything once; `frontstage audit` does it on demand. Every batch checks a part of it: lines read
-against events routed, rows in the log against rows decided.
+against events routed, rows of the accepted files against rows decided, rows copied to the mart against events accepted.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 REJECTED = "audit_rejected"
-"""Why the events of a batch are refused that a person has rejected; the failed expectations stand beside it."""
+"""The reason of events of a batch that a person has rejected, beside the failed expectations."""
 
 
 class EventsNotFound(TerminalError):

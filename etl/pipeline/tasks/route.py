@@ -45,8 +45,6 @@ from etl.pipeline.tasks.wire import Message
 from etl.validate import route as routing
 
 Flags = npt.NDArray[np.bool_]
-_BACKLOG_ROWS = 20_000
-"""Of one file: the backlog is taken up again by files, and a batch must be able to take up a few only."""
 
 
 @dataclass(slots=True)
@@ -225,8 +223,9 @@ class _Router:
             reasons = routes.reasons(chosen)
             part = rows.take(pa.array(chosen))
             kept = backlog_rows(part, reasons, self._plan)
-            for number, first in enumerate(range(0, len(chosen), _BACKLOG_ROWS)):
-                self._add_file(BACKLOG, kept.slice(first, _BACKLOG_ROWS), cause, number)
+            most = self._plan.waiting_rows
+            for number, first in enumerate(range(0, len(chosen), most)):
+                self._add_file(BACKLOG, kept.slice(first, most), cause, number)
             self._claim(part, claim.WAITING)
             self._sums["shed"] += len(chosen) if cause == "time" else 0
 

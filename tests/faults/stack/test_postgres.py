@@ -16,6 +16,7 @@ import psycopg2
 import pytest
 from pydantic import SecretStr
 
+from etl.adapters import postgres
 from etl.errors import PostgresUnavailable
 from etl.settings import PROJECT, Settings, load
 from etl.stack.environment import project_environment
@@ -135,6 +136,29 @@ def test_over_tcp_it_wants_a_password(tmp_path: Path, free_port: int) -> None:
         assert ask(tcp_dsn(settings), "SELECT 1") == (1,)
         with pytest.raises(psycopg2.OperationalError, match="password"):
             ask(f"postgresql://postgres@127.0.0.1:{free_port}/frontstage", "SELECT 1")
+
+
+def test_over_tcp_a_host_that_is_gone_is_noticed_within_half_a_minute_at_both_ends(
+    tmp_path: Path, free_port: int
+) -> None:
+    settings = load(var=tmp_path / "var", postgres_tcp_port=free_port)
+    with (
+        embedded_postgres(settings),
+        postgres.connect(tcp_dsn(settings)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("select name, setting::int from pg_settings where name ~ '^tcp_|^lock_timeout'")
+        there = dict(cursor.fetchall())
+        assert there["tcp_keepalives_idle"] + there["tcp_keepalives_interval"] * there["tcp_keepalives_count"] <= 30
+        assert 0 < there["tcp_user_timeout"] <= 30_000
+        assert 0 < there["lock_timeout"] <= 30_000
+        with socket.socket(fileno=os.dup(connection.fileno())) as here:
+            idle, every, count = (
+                here.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            )
+            assert here.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert 0 < idle + every * count <= 30
 
 
 def test_a_given_server_that_does_not_answer_is_named_without_its_password(tmp_path: Path, free_port: int) -> None:

@@ -97,9 +97,11 @@ def test_a_file_without_any_line_end_waits_too(tmp_path: Path) -> None:
     assert [(one.first, one.last) for one in fix(tmp_path)] == [(0, 4)]
 
 
-def test_a_file_that_is_as_it_was_is_not_read_again(tmp_path: Path) -> None:
+def test_a_file_that_is_as_it_was_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "a.jsonl", b"one\n")
-    assert fix(tmp_path, consumed(tmp_path, *fix(tmp_path))) == ()
+    before = consumed(tmp_path, *fix(tmp_path))
+    monkeypatch.delattr(landing, "_Opened")  # not even opened
+    assert fix(tmp_path, before) == ()
 
 
 @pytest.mark.parametrize(

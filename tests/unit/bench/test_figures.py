@@ -237,6 +237,18 @@ def test_the_page_tells_what_moving_rows_costs_and_where_the_time_goes(tmp_path:
     assert "Of the 1.00 s that `auto` takes for 1,000,000 orders at Zipf 1, 0.50 s go" in text  # one aim is missed
 
 
+def test_the_page_says_that_learning_is_in_the_seconds_and_how_much_of_them(tmp_path: Path) -> None:
+    cell = {"contender": "auto", "batch": 50_000, "zipf": 1.0, "rows_per_s": 1, "memory_bytes": 0}
+    (tmp_path / "peers.json").write_text(json.dumps({"rows": [{**cell, "seconds": 0.1, "between_s": 0.02}]}))
+    text = page.render(tmp_path)
+    assert "In the seconds of `auto` is what comes after a batch" in text
+    assert "50,000 orders, Zipf 1: 0.020 s, 20%." in text
+
+
+def test_the_page_that_is_committed_says_what_the_results_say() -> None:
+    assert page.PAGE.read_text() == page.render(page.RESULTS), "run `python -m bench.page`"
+
+
 def test_a_stale_page_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--results", str(tmp_path), "--page", str(tmp_path / "performance.md")]
     assert page.main(["--check", *where]) == 1

@@ -206,6 +206,7 @@ def test_warm_up_is_not_counted_and_variants_take_turns(made: Path) -> None:
     drive = scripts.drive(task(Site("main", CUSTOMERS, (both,)), orders=made))
     assert [row["contender"] for row in drive.rows] == ["plain", UNCHECKED]
     assert all(row["seconds_of_batches"] == [10.0] * 3 for row in drive.rows)
+    assert [row["most_spark_jobs"] for row in drive.rows] == [3, 3]
     assert scripts.opened[0].checked == [True, False] * 5
     assert scripts.opened[0].closed
 
@@ -228,6 +229,7 @@ def test_a_history_keeps_every_batch_by_its_number(made: Path) -> None:
     drive = Scripts().drive(task(long, orders=made))
     assert drive.rows == []
     assert [row["number"] for row in drive.history] == [1, 2, 3, 4]
+    assert [row["spark_jobs"] for row in drive.history] == [3] * 4
 
 
 def test_who_loses_an_order_has_no_time(made: Path) -> None:
@@ -295,6 +297,13 @@ def test_aims_are_met_by_what_was_measured() -> None:
     assert found["before / ours, 50,000 orders"] == (10.0, True)
     assert found["ours / plain, 50,000 orders"] == (0.4, True)
     assert found["Spark jobs and log entries of an empty run"] == (0, True)
+
+
+def test_one_batch_with_too_many_spark_jobs_is_noticed_among_many() -> None:
+    name, rows = "Spark jobs per batch, the most", [{**row("ours", 100, 1.0), "most_spark_jobs": 7}]
+    assert verdicts(command.result_of(rows, [], [], {}))[name] == (7, False)
+    history = [{"number": 1, "seconds": 1.0, "driver_bytes": 0, "spark_jobs": 8}]
+    assert verdicts(command.result_of(rows, history, [], {}))[name] == (8, False)
 
 
 def test_aims_are_missed_by_a_slower_pipeline() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.soak import LISTED, Sample, aims
+from bench.page import table
+from bench.soak import LISTED, Sample, aims, section
 
 FRESH = {"p50": 1.0, "p95": 2.0}
 
@@ -39,3 +40,11 @@ def test_files_that_rise_and_fall_with_maintenance_are_met_and_those_that_only_r
 
 def test_a_backlog_at_the_end_is_missed() -> None:
     assert missed(samples(), backlog=1) == ["backlog at the end"]
+
+
+def test_the_page_says_what_was_run_and_how_fresh_it_was() -> None:
+    row = {"minutes": 30.0, "rate_per_s": 2000.0, "batches": 640, "lines": 6_300_000, **FRESH}
+    text = section({"rows": [row], "aims": aims(samples(), 0, FRESH)}, table)
+    assert "30 minutes, 2,000 orders a second" in text
+    assert "the 95th percentile 2.0 s" in text
+    assert "| backlog at the end | ≤ 0 | 0 | met |" in text

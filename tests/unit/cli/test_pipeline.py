@@ -83,6 +83,14 @@ def test_two_files_must_not_claim_the_same(home: Path):
     assert "b.toml, line 5: pipeline 'trips' is declared by a.toml already" in done.stderr
 
 
+def test_show_tells_what_is_wrong_with_a_pipeline_whose_file_has_another_name(home: Path):
+    file = (home / "pipelines" / "trips.toml").rename(home / "pipelines" / "cabs.toml")
+    file.write_text(file.read_text().replace('"24h"', '"soon"'))
+    wrong = invoke("show", "trips").exception
+    assert isinstance(wrong, PipelineFileError)
+    assert str(wrong).startswith("cabs.toml, line 8: grace is 'soon'")
+
+
 def test_show_tells_rules_by_their_reasons(home: Path):
     text = " ".join(invoke("show", "orders").stdout.split())
     assert "ordered_at_not_in_future" in text
@@ -102,6 +110,16 @@ def test_the_schema_in_the_tree_is_current_and_accepts_the_examples(home: Path):
         assert [*validator.iter_errors(tomllib.loads(path.read_text()))] == []
     wrong = tomllib.loads((PIPELINES / "trips.toml").read_text().replace("grace", "grce"))
     assert [error.validator for error in validator.iter_errors(wrong)] == ["additionalProperties"]
+
+
+def test_the_schema_says_of_every_key_what_it_is_and_allows_no_other_key():
+    schema = json.loads(invoke("schema").stdout)
+    tables = {"a pipeline": schema, **schema["$defs"]}
+    silent = [f"{name}.{key}" for name, table in tables.items() for key, value in table.get("properties", {}).items()
+              if not value.get("description")]  # fmt: skip
+    assert silent == []
+    open_to_any = [name for name, table in tables.items() if table.get("additionalProperties", True) is not False]
+    assert open_to_any == ["ExpectationTable"], "its other keys are arguments"
 
 
 def test_check_compares_with_the_masters_themselves(dsn: str, home: Path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from etl.contract.load import load, load_all
+from etl.contract.load import load, load_all, mistake_of
 from etl.contract.model import PatternRule, RangeRule, RelativeTime, SetRule
 
 PIPELINES = Path(__file__).resolve().parents[3] / "warehouse" / "pipelines"
@@ -61,6 +61,19 @@ def test_a_broken_file_leaves_the_others_alone(tmp_path: Path):
     loaded = load_all(tmp_path, tmp_path)
     assert [one.name for one in loaded.pipelines] == ["a", "c"]
     assert [error.file for error in loaded.errors] == ["b.toml"]
+
+
+def test_what_is_wrong_with_a_pipeline_is_found_by_its_own_name_and_by_that_of_its_file(tmp_path: Path):
+    small(tmp_path, "good")
+    (tmp_path / "b.toml").write_text('name = "visits"\nnothing = 1\n')
+    (tmp_path / "c.toml").write_text("name = 'rides'\n[stream\nname = \"inner\"\n")
+    loaded = load_all(tmp_path, tmp_path)
+    told = {name: str(mistake_of(name, loaded, tmp_path)) for name in ("b", "visits", "c", "rides", "inner", "good")}
+    assert told["b"] == told["visits"]
+    assert told["visits"].startswith("b.toml, line 2: 'nothing' is not a key")
+    assert told["c"] == told["rides"]
+    assert told["rides"].startswith("c.toml, line 2: not TOML")
+    assert told["inner"] == told["good"] == "None"
 
 
 def test_two_files_cannot_claim_the_same_name_table_or_folder(tmp_path: Path):

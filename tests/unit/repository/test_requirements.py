@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -16,14 +17,17 @@ from etl.settings import PROJECT
 from tests.support.requirements import requirements
 
 RUNTIME, DEV = PROJECT / "requirements" / "runtime.in", PROJECT / "requirements" / "dev.in"
-OWN = {"etl", "warehouse", "tests", "bench", "dags"}
+OWN = {"etl", "warehouse", "tests", "bench", "dags", "docsite"}
 TREES = [
     ("etl", RUNTIME),
     ("warehouse", RUNTIME),
     ("dags", RUNTIME),
     ("docker", RUNTIME),
+    ("examples", RUNTIME),
+    ("bin", RUNTIME),
     ("tests", DEV),
     ("bench", DEV),
+    ("docsite", DEV),
 ]
 distributions = cache(packages_distributions)
 
@@ -50,6 +54,12 @@ def undeclared(names: set[str], allowed: set[str]) -> set[str]:
 def test_every_imported_package_is_declared(folder: str, asked: Path) -> None:
     names = {name for path in (PROJECT / folder).rglob("*.py") for name in imported(ast.parse(path.read_text()))}
     assert undeclared(names, declared(asked)) == set()
+
+
+def test_no_folder_with_code_is_left_out() -> None:
+    ours = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py"]
+    listed = subprocess.run(ours, cwd=PROJECT, check=True, capture_output=True, text=True).stdout
+    assert {name.partition("/")[0] for name in listed.split("\0") if name} == {folder for folder, _ in TREES}
 
 
 def test_a_package_that_only_comes_along_is_noticed() -> None:

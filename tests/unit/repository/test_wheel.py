@@ -18,7 +18,7 @@ PROGRAM = """
 import pathlib, sys
 import etl, etl.cli
 from etl.adapters import postgres
-from etl.adapters.great_expectations.data_docs import pages
+from etl.adapters.great_expectations.data_docs import offline
 from etl.adapters.postgres.migrations import _MIGRATIONS
 from etl.report import templating
 from etl.contract.load import load_all
@@ -30,7 +30,7 @@ assert {one.name for one in load_all(load().pipelines, pathlib.Path()).pipelines
 assert (_MIGRATIONS / "script.py.mako").is_file()
 assert any((_MIGRATIONS / "versions").glob("r0001_*.py"))
 templates = pathlib.Path(templating.__file__).parent / "templates"
-assert (pages.OURS / "readable.js").is_file() and (pages.ASSETS / "css" / "bootstrap.min.css").is_file()
+assert (offline.OURS / "readable.js").is_file() and (offline.ASSETS / "css" / "bootstrap.min.css").is_file()
 assert (templates / "run.html.j2").is_file() and (templates / "index.html.j2").is_file()
 page = pathlib.Path(etl.__file__).parent / "page"
 assert (page / "templates" / "now.html.j2").is_file() and (page / "static" / "page.js").is_file()

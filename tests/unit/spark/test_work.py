@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from etl.errors import Busy, PostgresUnavailable
 from etl.spark.runner import service
 from etl.spark.runner.service import Work
 
@@ -41,3 +42,16 @@ def test_a_thread_that_ended_without_a_word_is_an_error(monkeypatch: pytest.Monk
     monkeypatch.setattr(service, "_HEARTBEAT_S", 0.05)
     monkeypatch.setattr(Work, "_run", lambda _: None)
     assert events(lambda _: {})[-1]["error"]["message"].startswith("ingest ended in the driver without a result")
+
+
+def test_a_driver_that_may_not_begin_yet_waits_and_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_PATIENCE_S", 0.0)
+    errors = iter([PostgresUnavailable("here", "it is starting"), Busy("a step with a Spark of its own")])
+
+    class Starting:
+        def prepare(self) -> None:
+            if (wrong := next(errors, None)) is not None:
+                raise wrong
+
+    service.prepare(cast(Any, Starting()))
+    assert next(errors, None) is None, "it met all of them"

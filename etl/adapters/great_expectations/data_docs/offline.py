@@ -33,7 +33,7 @@ _STYLES = (
     ("font-awesome", "css/fontawesome.min.css"),
     ("/bootstrap.", "css/bootstrap.min.css"),
 )
-"""What an address contains, and the file that stands for it."""
+"""Part of an address, and the local file that replaces it."""
 
 _STATUS = "_validation_success_text"
 _ICONS = {True: "fa-check-circle text-success", False: "fa-times text-danger"}

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -83,23 +84,30 @@ class Pages:
             return
         self.docs.mkdir(parents=True, exist_ok=True)
         place_assets(self.docs)
-        built = [self._page(path) for path in stored]
+        built = [line for path in stored if (line := self._page(path)) is not None]
         with self._listing():
             known = {one for one in self._newest() if one.run != run or one.pipeline != pipeline}
             newest = sorted(one for one in {*known, *built} if (self.docs / one.page).exists())[-LISTED:]
             _put(self._list, json.dumps([asdict(one) for one in newest], indent=1))
             _put(self.docs / "index.html", _index(reversed(newest)))
 
-    def _page(self, stored: Path) -> Listed:
+    def _page(self, stored: Path) -> Listed | None:
+        """Build the page of a result; skips one damaged by a power cut, as its batch is audited again."""
         from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
         from great_expectations.render.renderer import ValidationResultsPageRenderer
 
         from etl.adapters.great_expectations.data_docs.view import ResultPages
 
-        result = expectationSuiteValidationResultSchema.loads(stored.read_text())
+        try:
+            result = expectationSuiteValidationResultSchema.loads(stored.read_text())
+        except ValueError:
+            return None
         line = Listed.of(stored, bool(result.success), result.asset_name)
-        content = ValidationResultsPageRenderer().render(result)
-        text = ResultPages().render(content, data_context_id=None, show_how_to_buttons=False)
+        try:
+            content = ValidationResultsPageRenderer().render(result)
+            text = ResultPages().render(content, data_context_id=None, show_how_to_buttons=False)
+        except Exception as error:  # depends on the expectation's result; the batch's report continues
+            text = _not_rendered(line, error)
         _put(self.docs / line.page, offline(text, "../" * len(line.page.parent.parts)))
         return line
 
@@ -113,7 +121,7 @@ class Pages:
             return [Listed(**line) for line in json.loads(self._list.read_text())]
         except (FileNotFoundError, ValueError, TypeError):
             stored = sorted(self.results.glob("*/*/*/*.json"), key=lambda path: path.parts[-2])[-LISTED:]
-            return [_line_of(path) for path in stored]
+            return [line for path in stored if (line := _line_of(path)) is not None]
 
     @contextmanager
     def _listing(self) -> Iterator[None]:
@@ -123,8 +131,11 @@ class Pages:
             yield
 
 
-def _line_of(stored: Path) -> Listed:
-    result = json.loads(stored.read_text())
+def _line_of(stored: Path) -> Listed | None:
+    try:
+        result = json.loads(stored.read_text())
+    except ValueError:  # damaged by a power cut
+        return None
     asset = result["meta"].get("active_batch_definition", {}).get("data_asset_name")
     return Listed.of(stored, bool(result["success"]), asset)
 
@@ -140,8 +151,19 @@ def _index(lines: Iterable[Listed]) -> str:
     return offline(IndexPage().render(content, data_context_id=None, show_how_to_buttons=False), "")
 
 
+def _not_rendered(line: Listed, error: Exception) -> str:
+    """A placeholder page for a result that Great Expectations fails to render."""
+    title = escape(f"Batch {line.run} of {line.pipeline}")
+    verdict = "All expectations are met." if line.success else "Some expectations are not met."
+    return (
+        f"<!DOCTYPE html><html><head><title>{title}</title></head><body><main><h1>{title}</h1><p>{verdict}</p>"
+        f"<p>Great Expectations could not make a page of this result ({escape(type(error).__name__)}). The run report "
+        "of the batch lists every expectation.</p></main></body></html>"
+    )
+
+
 def _put(path: Path, text: str) -> None:
-    """Write a file atomically. Not synced: it can be rebuilt from stored results."""
+    """Write a file atomically. Not synced: the mart does not depend on it; a power cut may damage the newest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(text, encoding="utf-8")

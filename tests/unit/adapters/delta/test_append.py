@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from etl.adapters.delta import append
 from etl.adapters.delta.append import DeltaAppender
@@ -114,6 +115,21 @@ def test_checkpoints_are_made_and_found(table: DeltaAppender) -> None:
     assert DeltaAppender(table.folder, "app").newest_batch() == 61
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_checkpoints_are_made_though_every_other_entry_is_somebody_elses(table: DeltaAppender, first: int) -> None:
+    table.add([part(table, "0.parquet", 0)], 1)
+    log = table.folder / "_delta_log"
+    for version in range(1, 110):
+        if version % 2 == first % 2:
+            table.add([part(table, f"{version}.parquet", version)], version + 1)
+        else:
+            (log / f"{version:020d}.json").write_text('{"commitInfo": {"timestamp": 0, "operation": "OTHER"}}')
+    made = sorted(int(name[:20]) for name in entries(table) if ".checkpoint." in name)
+    assert len(made) == 2
+    assert 50 <= made[1] - made[0] <= 51
+    assert ids(table) == [0, *range(first, 110, 2)]
+
+
 def test_files_that_are_not_as_they_were_written_are_refused(table: DeltaAppender) -> None:
     file = part(table, "a.parquet", 1)
     (table.folder / "a.parquet").unlink()
@@ -135,5 +151,40 @@ def test_a_table_that_was_given_a_constraint_is_refused_in_a_sentence(table: Del
 def test_a_feed_of_changes_asks_nothing_of_who_appends(table: DeltaAppender) -> None:
     table.add([part(table, "a.parquet", 1)], 1)
     DeltaTable(str(table.folder)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    assert table.add([part(table, "b.parquet", 2)], 2)
+    assert ids(table) == [1, 2]
+
+
+def changed(table: DeltaAppender, *actions: dict[str, Any]) -> None:
+    """Let somebody else commit these actions."""
+    version = DeltaTable(str(table.folder)).version() + 1
+    entry = table.folder / "_delta_log" / f"{version:020d}.json"
+    entry.write_text("\n".join(json.dumps(one) for one in actions))
+
+
+def test_a_table_that_was_given_partitions_is_refused(table: DeltaAppender) -> None:
+    table.add([part(table, "a.parquet", 1)], 1)
+    rows = DeltaTable(str(table.folder)).to_pyarrow_table()
+    write_deltalake(str(table.folder), rows, mode="overwrite", schema_mode="overwrite", partition_by=["id"])
+    with pytest.raises(AsksTooMuch, match="partitions by id"):
+        table.add([part(table, "b.parquet", 2)], 2)
+    assert ids(table) == [1]
+
+
+def test_columns_that_ask_something_of_writers_are_refused(table: DeltaAppender) -> None:
+    table.add([part(table, "a.parquet", 1)], 1)
+    entry = (table.folder / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
+    (metadata,) = (one for one in map(json.loads, entry) if "metaData" in one)
+    schema = json.loads(metadata["metaData"]["schemaString"])
+    schema["fields"][0]["metadata"] = {"delta.invariants": json.dumps({"expression": {"expression": "id < 2"}})}
+    changed(table, {"metaData": metadata["metaData"] | {"schemaString": json.dumps(schema)}})
+    with pytest.raises(AsksTooMuch, match=r"delta\.invariants of id"):
+        table.add([part(table, "b.parquet", 2)], 2)
+
+
+def test_features_that_are_on_and_not_in_use_ask_nothing(table: DeltaAppender) -> None:
+    table.add([part(table, "a.parquet", 1)], 1)
+    features = ["appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"]
+    changed(table, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}})
     assert table.add([part(table, "b.parquet", 2)], 2)
     assert ids(table) == [1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etl.adapters.delta import data_files
 from etl.adapters.delta.data_files import _bounds, write_part
 from etl.adapters.delta.log import DeltaLog
 
@@ -60,3 +62,19 @@ def test_bounds_of_texts_hold_them_and_can_be_printed(values: list[str]) -> None
     low, high = _bounds(min(values), max(values)) or ("b", "a")
     assert low <= min(values) <= max(values) <= high or max(values)[len(high) - 1 :] > high[-1:]
     assert low.isprintable()
+
+
+@pytest.mark.parametrize("rows_per_group", [2, 4])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_texts_for_which_parquet_keeps_no_bounds_hide_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, rows_per_group: int
+) -> None:
+    monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", rows_per_group)
+    texts = ["m", "n", None, "z" * 5_000, "y", "a" * 5_000]
+    values = pa.table({"text": pa.array(texts).cast(kind)})
+    log = DeltaLog(tmp_path, "app")
+    log.create("t", pa.schema({"text": pa.string()}))
+    log.add("t", [write_part(tmp_path, "t", "one.parquet", values)], 1)
+    found = DeltaTable(str(tmp_path / "t")).to_pyarrow_dataset()
+    for text in filter(None, texts):
+        assert found.to_table(filter=ds.field("text") == text).num_rows == 1, text[:5]

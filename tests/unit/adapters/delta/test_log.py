@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from etl.adapters.delta.data_files import read_parts, write_part
 from etl.adapters.delta.log import DeltaLog
-from etl.adapters.delta.table import FilesMissing
+from etl.adapters.delta.table import ColumnChanged, FilesMissing
 from etl.adapters.ledger import DataFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
@@ -135,6 +135,23 @@ def test_files_that_are_not_as_they_were_written_are_refused_before_anything_is_
     assert log.newest_batch("fact") == 0
 
 
+def test_corrections_lie_in_a_folder_of_their_own_and_are_merged_once(log: DeltaLog) -> None:
+    log.create("fact", SCHEMA.append(pa.field("batch", pa.int64())))
+    rows = pa.table({"id": [1, 2], "name": ["?", "b"], "batch": [1, 1]})
+    log.add("fact", [write_part(log.root, "fact", "a.parquet", rows)], 1)
+    changed = pa.table({"id": [1], "name": ["a"], "batch": [1]})
+    files = [write_part(log.root, "_corrections", "b.parquet", changed)]
+    assert log.correct("fact", files, ["id"], 2)
+    assert not log.correct("fact", files, ["id"], 2)
+    assert log.newest_correction("fact") == 2
+    assert log.add("fact", [write_part(log.root, "fact", "c.parquet", rows.slice(1).set_column(0, "id", [[3]]))], 3)
+    found = DeltaTable(str(log.folder("fact"))).to_pyarrow_table().sort_by("id")
+    assert found["name"].to_pylist() == ["a", "b", "b"]
+    (log.root / "_corrections" / "b.parquet").unlink()
+    with pytest.raises(FilesMissing, match="missing in _corrections"):
+        log.correct("fact", files, ["id"], 4)
+
+
 def test_a_column_that_is_new_in_the_declaration_is_added_and_old_files_have_nulls(log: DeltaLog) -> None:
     log.add("fact", [part(log, "a.parquet", 1)], 1)
     wider = SCHEMA.append(pa.field("amount", pa.decimal128(10, 2)))
@@ -146,6 +163,25 @@ def test_a_column_that_is_new_in_the_declaration_is_added_and_old_files_have_nul
     log.add("fact", [write_part(log.root, "fact", "b.parquet", rows)], 2)
     found = DeltaTable(str(log.folder("fact"))).to_pyarrow_table().sort_by("id")
     assert found["amount"].to_pylist() == [None, Decimal("1.50")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (pa.int32(), "column 'name' of table fact is string and would be integer: "),
+        (pa.decimal128(10, 2), "is string and would be decimal(10,2): where its values come from, the type"),
+        (pa.list_(pa.string()), "is string and would be ArrayType("),
+    ],
+)
+def test_a_column_of_another_type_is_refused_before_a_write(log: DeltaLog, kind: pa.DataType, words: str) -> None:
+    log.add("fact", [part(log, "a.parquet", 1)], 1)
+    version = log.table("fact").version()
+    changed = pa.schema([("id", pa.int64()), ("name", kind), ("more", pa.bool_())])
+    with pytest.raises(ColumnChanged) as refused:
+        log.create("fact", changed)
+    assert words in str(refused.value)
+    assert log.table("fact").version() == version
+    log.create("fact", pa.schema([("id", pa.int64()), ("name", pa.large_string())]))  # the same to Delta
 
 
 def test_an_empty_table_has_no_rows_and_no_batch(log: DeltaLog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,13 +25,27 @@ def test_a_heartbeat_that_meets_any_error_goes_on(database: str, monkeypatch: py
             yield connection
 
     monkeypatch.setattr(postgres, "connect", failing)
-    beaten = "select beat_at from etl.pipeline where name = 'orders'"
     with ledger.writing(database, "orders", "test") as writer:
-        before = writer.ledger._all(beaten)
-        for _ in range(500):
-            if writer.ledger._all(beaten) != before:
-                break
-            threading.Event().wait(0.02)
-        else:
-            raise AssertionError("its heart has stopped")
+        _wait_for_beat(writer)
     assert next(errors, None) is None, "it met all of them"
+
+
+def test_a_heartbeat_that_is_killed_goes_on(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "BEAT_S", 0.01)
+    with ledger.writing(database, "orders", "test") as writer:
+        _wait_for_beat(writer)
+        (heart,) = [one for one in threading.enumerate() if one.name == "heartbeat orders"]
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(heart.ident or 0), ctypes.py_object(SystemExit))
+        heart.join(0.2)  # it would have ended by now
+        _wait_for_beat(writer)
+        assert heart.is_alive()
+
+
+def _wait_for_beat(writer: ledger.Writer) -> None:
+    beaten = "select beat_at from etl.pipeline where name = 'orders'"
+    before = writer.ledger._all(beaten)
+    for _ in range(500):
+        if writer.ledger._all(beaten) != before:
+            return
+        threading.Event().wait(0.02)
+    raise AssertionError("its heart has stopped")

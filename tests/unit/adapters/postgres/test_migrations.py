@@ -13,9 +13,10 @@ from alembic import command
 from alembic.config import Config
 
 from etl.adapters import ledger, postgres
+from etl.adapters.postgres import connection as connections
 from etl.adapters.postgres import migrations
 from etl.adapters.postgres.migrations import DatabaseRefused
-from etl.errors import TerminalError
+from etl.errors import PostgresUnavailable, TerminalError
 
 pytestmark = pytest.mark.slow
 
@@ -89,3 +90,12 @@ def test_a_schema_of_somebody_else_is_refused_and_stays(empty: str) -> None:
     with pytest.raises(DatabaseRefused, match='schema "mart" already exists, and is not Frontstage'):
         postgres.migrate(empty)
     execute(empty, "select a from mart.mine")
+
+
+def test_nobody_waits_for_ever_for_whoever_is_at_it(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(psycopg2.connect(empty)) as other, other.cursor() as cursor, monkeypatch.context() as impatient:
+        impatient.setattr(connections, "LOCK_TIMEOUT", "set lock_timeout = '50ms'")
+        cursor.execute("select pg_advisory_xact_lock(%s)", (migrations._MIGRATION_LOCK,))
+        with pytest.raises(PostgresUnavailable, match="lock timeout"):
+            postgres.migrate(empty)
+    postgres.migrate(empty)

@@ -63,6 +63,29 @@ def test_learning_takes_its_share_and_the_credit_at_most_one_round_more_and_forg
     assert learned + waiting == len(batches)
 
 
+def test_a_round_that_took_all_credit_and_more_is_not_the_last_one() -> None:
+    account = LearningAccount()
+    account.gather(wanted(1))
+    costs(account, CREDIT_S + 0.05)  # a slow store: the last bite ends after the balance is used up
+    account.earn(1.0)
+    assert account.gather(wanted(2)) is None
+    account.earn(30.0)
+    due = account.gather(wanted(3))
+    assert due is not None, "batches have paid for all the credit that there is"
+    assert sorted(due.keys.to_pylist()) == [2, 3]
+
+
+def test_keys_that_have_got_another_type_are_other_keys() -> None:
+    account = LearningAccount()
+    account.gather(wanted(1))
+    costs(account, 1.5)
+    assert account.gather(wanted(2)) is None
+    account.earn(30.0)
+    due = account.gather(KeyFrequencies(pa.array(["2"]), np.array([1], np.int64), 1))
+    assert due is not None
+    assert due.keys.to_pylist() == ["2"]
+
+
 def test_a_round_goes_on_until_the_balance_is_used_up_or_somebody_waits_for_it() -> None:
     account, now, awaited = LearningAccount(), 10.0, False
     paid = account.paid(lambda: now, 10.0, lambda: not awaited)

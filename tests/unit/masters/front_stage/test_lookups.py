@@ -14,12 +14,13 @@ class Store:
     """A store that takes its time for every key, on a clock of its own."""
 
     key_s: float
+    call_s: float = 0.0
     now: float = 0.0
     asked: list[int] = field(default_factory=list)
 
     def lookup(self, keys: pa.Array) -> pa.Table:
         self.asked.append(len(keys))
-        self.now += self.key_s * len(keys)
+        self.now += self.call_s + self.key_s * len(keys)
         return pa.table({"id": keys})
 
     def clock(self) -> float:
@@ -55,3 +56,30 @@ def test_somebody_who_may_not_go_on_still_gets_on_by_one_bite() -> None:
     store = Store(1.0)
     rows, done = PacedLookup(store.clock).rows(store, pa.array(range(100)), lambda: False)
     assert (rows.num_rows, done) == (64, 64)
+
+
+def test_a_store_that_reads_everything_for_every_call_is_asked_for_many_keys_at_once() -> None:
+    store = Store(1e-6, call_s=0.3)
+    paced = PacedLookup(store.clock)
+    _, done = paced.rows(store, pa.array(range(20_000)), lambda: True)
+    assert done == 20_000
+    assert len(store.asked) < 12
+    paced.rows(store, pa.array(range(10_000)), lambda: True)
+    assert store.asked[-1] == 10_000, "what has been found out is remembered"
+
+
+def test_a_store_that_takes_its_time_for_every_key_is_asked_for_few_at_a_time_again() -> None:
+    store = Store(2e-3)
+    PacedLookup(store.clock).rows(store, pa.array(range(2_000)), lambda: True)
+    assert store.asked[:2] == [64, 128], "twice as many are tried once"
+    assert set(store.asked[2:-1]) == {64}
+
+
+def test_a_store_that_gets_slow_is_asked_for_few_keys_and_found_out_anew() -> None:
+    store = Store(1e-6, call_s=0.3)
+    paced = PacedLookup(store.clock)
+    paced.rows(store, pa.array(range(100_000)), lambda: True)
+    store.key_s, store.call_s, store.asked = 2e-3, 0.0, []
+    paced.rows(store, pa.array(range(200_000)), lambda: len(store.asked) < 10)
+    assert store.asked[1:3] == [64, 128]
+    assert set(store.asked[3:]) == {64}

@@ -349,3 +349,15 @@ def test_the_keeper_stays_within_its_bytes(tmp_path: Path) -> None:
     hot = ready(keeper, store)
     assert hot is not None
     assert 50 < hot.rows.num_rows < 1_000
+
+
+def test_keys_that_wait_to_be_read_are_forgotten_when_keys_get_another_type(tmp_path: Path) -> None:
+    keeper, rows = FrontStageKeeper(tmp_path / "front", CONFIG), table(range(1_000, 1_100))
+    as_text = rows.set_column(0, "id", rows["id"].cast(pa.string()))
+    numbers, texts = (MemoryMaster(one, "id", page_rows=50) for one in (rows, as_text))
+    keeper.ready(numbers, "a", rows.schema)
+    keeper.learn(learned(*((key, 1) for key in range(500))), numbers, lambda: False)
+    assert not len(keeper), "no row of the first bite's keys exists"
+    keeper.ready(texts, "b", as_text.schema)
+    keeper.learn(KeyFrequencies(pa.array(["1000"]), np.array([1], np.int64), 1), texts)
+    assert len(keeper) == 1

@@ -241,6 +241,30 @@ def test_triggers_that_were_disabled_for_a_while_are_noticed(
         refresh(store, source)
 
 
+SUBSCRIBED = """
+create subscription fed connection 'dbname=nowhere' publication p
+with (connect = false, enabled = false, slot_name = none);
+insert into pg_subscription_rel (srsubid, srrelid, srsubstate)
+select oid, 'master.customers'::regclass, 'r' from pg_subscription where subname = 'fed';
+"""
+
+
+def test_a_table_that_a_subscription_feeds_has_no_log_that_could_be_trusted(
+    dsn: str, source: PostgresMaster, store: PageStore
+) -> None:
+    run(dsn, SUBSCRIBED)
+    try:
+        with pytest.raises(RepublishNeeded, match="not fed all the time"):
+            refresh(store, source)
+        Publisher(store).publish_from(source)
+        with pytest.raises(RepublishNeeded, match="its change log is not fed"):
+            refresh(store, source)
+    finally:
+        run(dsn, "drop subscription fed")
+    with pytest.raises(RepublishNeeded, match="not fed all the time"):
+        refresh(store, source)
+
+
 def test_a_table_that_is_written_anew_is_noticed(dsn: str, source: PostgresMaster, store: PageStore) -> None:
     run(dsn, "alter table master.customers alter column name type text using upper(name || 'x')")
     with pytest.raises(RepublishNeeded, match="changed in bulk"):
@@ -343,6 +367,19 @@ def test_a_missing_table_and_an_unreachable_server_are_told_apart(dsn: str) -> N
     with pytest.raises(PostgresUnavailable) as unreachable:
         open_snapshot(PostgresMaster("postgresql://someone:hunter2@127.0.0.1:1/x", "master.customers", ["id"]))
     assert "hunter2" not in str(unreachable.value)
+
+
+def test_a_table_that_somebody_locks_is_worth_another_try(
+    dsn: str, source: PostgresMaster, store: PageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "LOCK_TIMEOUT", "set lock_timeout = '50ms'")
+    with session(dsn) as altering:
+        altering.execute("lock table master.customers")
+        with pytest.raises(PostgresUnavailable, match="lock timeout"):
+            source.changes(store.manifest().position)
+        with pytest.raises(PostgresUnavailable, match="lock timeout"):
+            open_snapshot(source)
+    assert source.changes(store.manifest().position).upserts.num_rows == 0
 
 
 def test_a_number_that_is_none_is_named_with_its_column(dsn: str, source: PostgresMaster, tmp_path: Path) -> None:

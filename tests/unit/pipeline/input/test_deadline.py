@@ -131,6 +131,11 @@ def test_a_control_is_the_same_after_it_was_written_down() -> None:
     assert Control.from_json(found.as_json()) == found
 
 
+@pytest.mark.parametrize(("capacity", "rows"), [(None, 20_000), (10**6, 20_000), (2_600, 2_600), (1, 256)])
+def test_files_of_the_backlog_hold_what_one_batch_serves(capacity: int | None, rows: int) -> None:
+    assert Control(capacity=capacity).waiting_rows == rows
+
+
 def waiting(*counts: int) -> list[BacklogFile]:
     since = datetime(2026, 11, 1, tzinfo=UTC)
     return [BacklogFile(f"file-{at}", at, count, "time", since) for at, count in enumerate(counts)]

@@ -94,6 +94,20 @@ def test_a_list_that_is_lost_or_damaged_is_made_from_the_results(
     assert listed(pages) == ["one-3", "one-2", "one-1", "one-0"]
 
 
+@pytest.mark.parametrize("torn", [b"", b'{"success": tr', b"\x00" * 100, b"\xff"])
+def test_a_result_that_a_power_cut_has_torn_stops_no_page(pages: Pages, result: str, torn: bytes) -> None:
+    run(pages, result, "one", 0)
+    pages.store(("one", "one-1", "20261119T000030.000000Z", "batch"), result)
+    (stored,) = (pages.results / "one" / "one-1").rglob("*.json")
+    stored.write_bytes(torn)
+    pages.build("one", "one-1")
+    assert listed(pages) == ["one-0"]
+    (pages.results / "newest.json").unlink()
+    run(pages, result, "one", 1)  # the same batch, audited again
+    run(pages, result, "two", 2)
+    assert listed(pages) == ["two-2", "one-1", "one-0"]
+
+
 def test_what_retention_has_removed_is_listed_no_more(pages: Pages, result: str) -> None:
     for number in range(3):
         run(pages, result, "one", number)
@@ -127,3 +141,13 @@ def test_other_results_are_not_read_however_many_there_are(
     run(pages, result, "one", 30)
     assert len(read) == first
     assert sum(path.is_relative_to(pages.results / "one") for path in read) == 1
+
+
+def test_a_result_that_great_expectations_cannot_render_has_a_page_that_says_so(pages: Pages, result: str) -> None:
+    broken = json.loads(result)
+    nothing = {"raised_exception": True, "exception_message": "<b>", "exception_traceback": None}
+    broken["results"][0] |= {"success": False, "exception_info": nothing}
+    run(pages, json.dumps(broken), "one", 1, success=False)
+    assert listed(pages) == ["one-1"]
+    (page,) = (pages.docs / "validations").rglob("*.html")
+    assert "Some expectations are not met." in page.read_text()
