@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from etl.errors import TerminalError
 
 Route = Literal["accepted", "quarantined", "backlog", "duplicate"]
-"""Where one event goes: exactly one of these, decided once."""
+"""The route of an event: exactly one of these, decided once."""
 
 BatchState = Literal["reading", "decided", "passed", "held", "released", "loaded"]
 """reading → decided → passed | held; held → released (by a person); passed | released → loaded."""
@@ -21,10 +21,10 @@ Step = Literal["ingest", "audit", "publish", "report"]
 """The visible steps of a run, in their order."""
 
 Operation = Literal["micro_batch", "ingest", "audit", "publish", "report"]
-"""What a driver can be asked for: a step, or all of them that lead to the mart in one go."""
+"""The operations of a driver: a single step, or all steps up to the mart."""
 
 Progress = Callable[[str], None]
-"""How a step tells what it did, a sentence at a time."""
+"""A callback for a step's progress, one sentence per call."""
 
 
 class LinesDoNotAddUp(TerminalError):

@@ -31,12 +31,12 @@ from etl.contract.model import Format
 from etl.contract.words.types import TIMESTAMP
 
 SETTLE = timedelta(seconds=10)
-"""How long a file must not have changed before its last, unterminated line counts as complete."""
+"""How long a file must be unchanged before its last, unterminated line counts as complete."""
 QUIET = timedelta(seconds=60)
-"""How long a consumed file stays where it is: its writer may not be done with it."""
+"""How long a consumed file stays in the landing folder: its writer may still append to it."""
 
 MESSAGE_BYTES = 256
-"""What a message counts for when batches are sized; only how it compares with itself matters."""
+"""The assumed size of a message for sizing batches; only relative sizes matter."""
 
 _SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
 _BLOCK = 4 * 2**20
@@ -199,7 +199,7 @@ def _unread(folder: Path, file: LandedFile, before: Consumed | None, format: For
     quiet = now.timestamp() - file.modified_ns / 1e9 >= SETTLE.total_seconds()
     if format == "parquet":
         return (0, file.size) if first == 0 and (quiet or _has_footer(folder, file)) else (0, 0)
-    whole = quiet or first >= file.size  # what is read to its end need not be looked into
+    whole = quiet or first >= file.size  # a fully consumed file need not be opened
     return first, file.size if whole else _last_line_end(folder, file, first)
 
 

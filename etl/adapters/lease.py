@@ -26,7 +26,7 @@ BEAT_S = 5.0
 SILENT_S = 60.0
 """How long a writer may be silent before another one takes over."""
 _FREED_WITHIN_S = 5.0
-"""How long the server may take to notice that a client is gone: killed a moment ago, or ended by us."""
+"""How long the server may take to notice a dead client, killed or terminated by us."""
 
 
 class PooledSession(TerminalError):
@@ -59,7 +59,7 @@ def leased(dsn: str, connection: postgres.Connection, pipeline: str, holder: str
     with connection.cursor() as cursor:
         if not _lock(cursor, pipeline):
             _end_silent(cursor, pipeline)
-            if not _lock_soon(cursor, pipeline):
+            if not _lock_with_retries(cursor, pipeline):
                 cursor.execute("select holder from etl.pipeline where name = %s", (pipeline,))
                 (other,) = cursor.fetchone() or ("somebody",)
                 raise Busy(other)
@@ -97,7 +97,7 @@ def _lock(cursor: postgres.Cursor, pipeline: str) -> bool:
     return bool(granted)
 
 
-def _lock_soon(cursor: postgres.Cursor, pipeline: str) -> bool:
+def _lock_with_retries(cursor: postgres.Cursor, pipeline: str) -> bool:
     until = time.monotonic() + _FREED_WITHIN_S
     while not _lock(cursor, pipeline):
         if time.monotonic() >= until:
@@ -145,11 +145,11 @@ class _Heartbeat:
             with suppress(BaseException):
                 if not self._over.wait(BEAT_S):
                     with postgres.connect(self.dsn, autocommit=True) as connection:
-                        while self._say(connection) and not self._over.wait(BEAT_S):
+                        while self._send_heartbeat(connection) and not self._over.wait(BEAT_S):
                             pass
                 return  # the work is over, or another writer has taken over
 
-    def _say(self, connection: postgres.Connection) -> bool:
+    def _send_heartbeat(self, connection: postgres.Connection) -> bool:
         """False when another writer has taken over."""
         with connection.cursor() as cursor:
             cursor.execute(

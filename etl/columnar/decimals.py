@@ -112,22 +112,22 @@ def to_integers(number: Unscaled) -> pa.Array:
 
 def add(a: Unscaled, b: Unscaled) -> Unscaled:
     a, b = _aligned(a, b)
-    x, y = _roomy(a.values, b.values, bound=_largest(a.values) + _largest(b.values))
+    x, y = _widened(a.values, b.values, bound=_largest(a.values) + _largest(b.values))
     return Unscaled(x + y, a.valid & b.valid, a.scale)
 
 
 def negate(a: Unscaled) -> Unscaled:
-    (x,) = _roomy(a.values, bound=_largest(a.values))
+    (x,) = _widened(a.values, bound=_largest(a.values))
     return Unscaled(-x, a.valid, a.scale)
 
 
 def absolute(a: Unscaled) -> Unscaled:
-    (x,) = _roomy(a.values, bound=_largest(a.values))
+    (x,) = _widened(a.values, bound=_largest(a.values))
     return Unscaled(abs(x), a.valid, a.scale)
 
 
 def multiply(a: Unscaled, b: Unscaled) -> Unscaled:
-    x, y = _roomy(a.values, b.values, bound=_largest(a.values) * _largest(b.values))
+    x, y = _widened(a.values, b.values, bound=_largest(a.values) * _largest(b.values))
     return Unscaled(x * y, a.valid & b.valid, a.scale + b.scale)
 
 
@@ -144,7 +144,7 @@ def remainder(a: Unscaled, b: Unscaled) -> Unscaled:
     """With the sign of the dividend; NULL where the divisor is 0."""
     a, b = _aligned(a, b)
     valid = a.valid & b.valid & np.asarray(b.values != 0, bool)
-    x, y = _roomy(a.values, np.where(valid, b.values, 1), bound=max(_largest(a.values), _largest(b.values)))
+    x, y = _widened(a.values, np.where(valid, b.values, 1), bound=max(_largest(a.values), _largest(b.values)))
     left = abs(x) % abs(y)
     return Unscaled(np.where(valid, np.where(x < 0, -left, left), 0), valid, a.scale)
 
@@ -155,14 +155,14 @@ def rescale(a: Unscaled, scale: int) -> Unscaled:
         return a
     factor = 10 ** abs(scale - a.scale)
     if scale > a.scale:
-        (x,) = _roomy(a.values, bound=_largest(a.values) * factor)
+        (x,) = _widened(a.values, bound=_largest(a.values) * factor)
         return Unscaled(x * factor, a.valid, scale)
     return Unscaled(_half_up(a.values, factor), a.valid, scale)
 
 
 def floor(a: Unscaled) -> Unscaled:
     factor = 10**a.scale
-    (x,) = _roomy(a.values, bound=max(factor, _largest(a.values)))
+    (x,) = _widened(a.values, bound=max(factor, _largest(a.values)))
     return Unscaled(x // factor, a.valid, 0)
 
 
@@ -174,7 +174,7 @@ def _largest(values: npt.NDArray[Any]) -> int:
     return max(abs(int(values.max())), abs(int(values.min()))) if len(values) else 0
 
 
-def _roomy(*arrays: npt.NDArray[Any], bound: int) -> tuple[npt.NDArray[Any], ...]:
+def _widened(*arrays: npt.NDArray[Any], bound: int) -> tuple[npt.NDArray[Any], ...]:
     """The arrays as they are where results up to `bound` fit int64, else as Python integers."""
     if bound <= _LIMIT and all(array.dtype != object for array in arrays):
         return arrays
@@ -188,13 +188,13 @@ def _aligned(a: Unscaled, b: Unscaled) -> tuple[Unscaled, Unscaled]:
 
 def _divided(values: npt.NDArray[Any], factor: int) -> npt.NDArray[Any]:
     """Towards zero."""
-    (x,) = _roomy(values, bound=max(factor, _largest(values)))
+    (x,) = _widened(values, bound=max(factor, _largest(values)))
     whole = abs(x) // factor
     return np.where(x < 0, -whole, whole)
 
 
 def _half_up(values: npt.NDArray[Any], factor: int) -> npt.NDArray[Any]:
-    (x,) = _roomy(values, bound=_largest(values) + factor)
+    (x,) = _widened(values, bound=_largest(values) + factor)
     whole = (abs(x) + factor // 2) // factor
     return np.where(x < 0, -whole, whole)
 

@@ -23,7 +23,7 @@ from etl.columnar.keys import I64, U64, Keys
 EMPTY, REMOVED = -1, -2
 _GOLDEN, _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
-_GLANCE, _FARTHEST = 4096, 32  # slots looked at in one round by all keys still searching, and by one of them
+_ROUND_SLOTS, _MOST_SLOTS = 4096, 32  # slots examined per round by all searching keys together, and by one key
 
 
 def slots_for(capacity: int) -> int:
@@ -128,7 +128,7 @@ class HashIndex:
 
     def _ahead(self, slot: I64) -> tuple[I64, npt.NDArray[np.int32]]:
         """The next slots of each search, a row per search, and what is in them."""
-        width = min(_FARTHEST, self._slots, max(1, _GLANCE // len(slot)))
+        width = min(_MOST_SLOTS, self._slots, max(1, _ROUND_SLOTS // len(slot)))
         at = slot[:, None] + np.arange(width)
         at[at >= self._slots] -= self._slots
         return at, self._value[at]

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from etl.errors import TerminalError
 
 TomlPath = tuple[str | int, ...]
-"""Where a value is in a file: `("stream", "fields", "quantity", "min")`, or an index for an item of an array."""
+"""The path of a value in a file: `("stream", "fields", "quantity", "min")`, or an index for an item of an array."""
 
 
 class PipelineFileError(TerminalError):

@@ -59,13 +59,13 @@ def load_all(folder: Path, home: Path) -> Loaded:
 
 
 def mistake_of(name: str, loaded: Loaded, folder: Path) -> PipelineFileError | None:
-    """What is wrong with the pipeline of this name: with the file that is called so, or whose pipeline is."""
+    """The mistakes of the pipeline of this name: of the file with this name, or that declares it."""
     found = (error for error in loaded.errors if name in (Path(error.file).stem, _name_in(folder / error.file)))
     return next(found, None)
 
 
 def _name_in(path: Path) -> str | None:
-    """The name that a file gives its pipeline, whatever else is wrong with the file."""
+    """The pipeline name in a file, even if the file has mistakes."""
     try:
         top, _, _ = text_of(path).partition("\n[")
     except PipelineFileError:

@@ -23,23 +23,23 @@ import pyarrow as pa
 Format = Literal["jsonl", "csv", "parquet"]
 Scalar = bool | int | float | str | None
 Distribution = Literal["volume", "quarantined", "duplicates", "unmatched", "hit_ratio", "null_share", "mean"]
-"""Figures of a batch that are compared with those of the last ones."""
+"""Figures of a batch that are compared with earlier batches."""
 Drift = Literal["stop", "quarantine"]
-"""What becomes of a batch whose events have lost a field, or have it in another type."""
+"""What to do with a batch whose events lack a field, or have it in another type."""
 History = Literal["scd1", "scd2", "none"]
 """How a master becomes a dimension: newest values, all versions, or no dimension (its columns enter the fact)."""
 Shedding = Literal["consider", "keep", "none"]
-"""What a batch does when more waits than it can serve in time."""
+"""What a batch does when more events wait than it can serve in time."""
 AfterGrace = Literal["quarantine", "unknown"]
-"""Where events go whose required master row has not come within the grace: out, or in with the unknown member."""
+"""The route of events whose required master row missed the grace: quarantine, or fact with the unknown member."""
 Held = Literal["wait", "go_on"]
-"""What later batches do while one that failed its audit is held."""
+"""What later batches do while a batch is held by its audit."""
 Start = Literal["earliest", "latest"]
-"""Where the first batch begins in a topic: with all that it holds, or with what comes from then on."""
+"""Where the first batch begins in a topic: at the earliest offset, or at the latest."""
 Tombstones = Literal["quarantine", "skip"]
-"""What becomes of messages without a value."""
+"""What to do with messages without a value."""
 OffsetLoss = Literal["stop", "skip"]
-"""What a batch does when offsets are gone before any batch has read them, or the topic was made anew."""
+"""What a batch does when unread offsets are lost, or the topic was recreated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class ExpressionRule:
 
 
 Rule = RangeRule | SetRule | PatternRule | ExpressionRule
-"""Ranges, sets and patterns say nothing about rows without a value; that is the field's own reason."""
+"""Ranges, sets and patterns do not apply to rows without a value, which have the field's own reason."""
 
 
 @dataclass(frozen=True, slots=True)

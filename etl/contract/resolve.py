@@ -24,7 +24,7 @@ from etl.contract.words.expressions import Names
 from etl.contract.words.types import declared_name, stored_type
 
 Schemas = Mapping[str, pa.Schema]
-"""By the name of a master: the columns of its table."""
+"""The columns of masters' tables, by master name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,11 @@ class Watermark:
 def joined_watermark(window: Window, left: np.int64, right: np.int64) -> np.int64:
     """A lower bound of the earlier event time of future pairs: a new tuple joins at most a window back."""
     reaches = ((left, window.lower_us), (right, None if window.upper_us is None else -window.upper_us))
-    bounds = [_moved(watermark, reach) for watermark, reach in reaches]
+    bounds = [_shifted(watermark, reach) for watermark, reach in reaches]
     return np.int64(min(bounds))
 
 
-def _moved(watermark: np.int64, reach: int | None) -> int:
+def _shifted(watermark: np.int64, reach: int | None) -> int:
     if watermark == FIRST or reach is None:
         return int(FIRST)
     return max(int(FIRST), int(watermark) + min(0, reach))

@@ -29,10 +29,10 @@ from etl.enrich.tactics.mesh import MeshConfig, MeshJoin
 from etl.enrich.tactics.tactic import Tactic
 
 LOOKUP_FRONT_SHARE = 0.75
-"""Of the budget, for the front stage where lookups follow it: what is left holds the rows of one lookup."""
+"""Share of the budget for the front stage of a lookup join; the rest is for the rows of one lookup."""
 
 LOOKUP_TUPLES = 262_144
-"""At most, per lookup, where a whole partition is joined at once."""
+"""Most tuples per lookup when a whole partition is joined at once."""
 
 _USUAL_TUPLES = 65_536
 

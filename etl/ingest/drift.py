@@ -22,9 +22,9 @@ from etl.contract.model import Field
 from etl.ingest.events import BROKEN, EXTRA, Events
 
 NEARLY_ALL = 0.95
-"""Of the lines of a batch that can be taken apart."""
+"""Share of a batch's parsable lines."""
 FEWEST_LINES = 100
-"""Below these nothing is concluded: three bad lines of three are no new schema."""
+"""With fewer lines nothing is concluded: three bad lines of three are no new schema."""
 _LOOKED_AT = 256  # lines of a block in which undeclared names are looked for
 _NAMES = 50  # reported at most, the most frequent first
 _LONGEST_NAME = 100

@@ -34,9 +34,9 @@ from etl.ingest.texts import Parsed
 from etl.ingest.typed import Column, column
 
 EXTRA = "extra"
-"""The column of what events say beyond the declared fields, as JSON."""
+"""The column of undeclared fields, as JSON."""
 BROKEN = ("line_too_long", "bad_utf8", "malformed_json", "malformed_csv", "malformed_parquet")
-"""Reasons of a line that cannot be taken apart."""
+"""Reasons of a line that cannot be parsed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from etl.errors import TerminalError
 from etl.ingest.kernels.times import SPACE
 
 ALLOWED: Final = "YymbBdejHIpMSfz"
-"""Letters of the directives that are supported."""
+"""Letters of the supported directives."""
 _ABBREVIATIONS: Final = {"%T": "%H:%M:%S", "%F": "%Y-%m-%d", "%D": "%m/%d/%y", "%R": "%H:%M"}
 
 

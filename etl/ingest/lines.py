@@ -24,9 +24,9 @@ from etl.ingest.kernels.spans import is_space
 from etl.ingest.kernels.utf8 import Bytes
 
 LONGEST_LINE = 65_536
-"""Bytes. An event has a few hundred; whatever waits in the backlog is bounded by this."""
+"""Bytes. An event has a few hundred; this bounds the size of waiting events."""
 KEPT_OF_TOO_LONG = 1_024
-"""Bytes of a line that is too long, kept to show what it was."""
+"""Bytes kept of a line that is too long, to show its beginning."""
 _LARGEST_BLOCK = 2**31 - 1
 
 Data: TypeAlias = bytes | bytearray | memoryview | pa.Buffer

@@ -33,7 +33,7 @@ from etl.masters.worker_cache import worker_cache
 from etl.model import Progress
 
 PINS_FOR = timedelta(days=2)
-"""Older pins are taken for those of dead batches."""
+"""Older pins are presumed to be of dead batches."""
 
 
 class Place(Protocol):

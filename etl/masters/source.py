@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 Position = Mapping[str, Any]
-"""How far a source has been read, as plain JSON."""
+"""The position in a source, as plain JSON."""
 
 
 @dataclass(frozen=True, slots=True)

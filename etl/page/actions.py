@@ -235,4 +235,4 @@ ACTIONS: dict[str, Action] = {
         ),
     )
 }
-"""By name, as their addresses have it."""
+"""By name, as in their URLs."""

@@ -44,7 +44,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(acting.router),
     Section(files.router, "Reports", "reports"),
 )
-"""What the page is made of, in the order of its navigation."""
+"""The sections of the page, in the order of its navigation."""
 
 
 def create_app(settings: Settings, dsn: Callable[[], str], access: Access) -> FastAPI:

@@ -27,7 +27,7 @@ STATES: dict[str, tuple[str, str]] = {
     "rejected": ("Rejected", "warn"),
     "loaded": ("Loaded", "good"),
 }
-"""What a reader is told of a batch's state, and in which tone. States that others add are shown as they are called."""
+"""Label and tone of a batch's state. Unknown states are shown by name."""
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

@@ -31,7 +31,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""No script that is not a file of ours runs, whatever text an event brings; nobody else's page may frame this one."""
+"""Only our own script files run, whatever text an event has; other sites may not frame this page."""
 
 DOCS_HEADERS = HEADERS | {
     "Content-Security-Policy": (
@@ -39,7 +39,7 @@ DOCS_HEADERS = HEADERS | {
         "font-src 'self'; connect-src 'none'; form-action 'none'; frame-ancestors 'self'; base-uri 'none'"
     )
 }
-"""Pages of Great Expectations: one script of ours may draw, and ask and send nothing."""
+"""Pages of Great Expectations: only our script runs, without requests."""
 
 
 class FormRefused(TerminalError):

@@ -130,7 +130,7 @@ async def visitor(request: Request) -> Visitor:
 
 
 Guest = Annotated[Visitor, Depends(visitor)]
-"""A visitor, as views ask for one."""
+"""The visitor as a dependency of views."""
 
 
 def kind_of(one: AnyCorrelation) -> str:

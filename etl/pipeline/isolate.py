@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import Executor
 
 TRIES = 3
-"""Lost in a row before anybody suspects the input."""
+"""Consecutive lost tries before the input is suspected."""
 _SILENT_DEATHS = 2  # of one half, before it is halved: a single one may be a power failure
 _MOST_LINES = 20  # with more, the lines are not the cause
 
@@ -215,14 +215,14 @@ class _Search(Generic[T]):
             middle = (first + last) // 2
             self.losses.suspects += [Suspects([(ordinal, middle + 1, last)]), Suspects([(ordinal, first, middle)])]
             return
-        self._convict(ordinal, first)
+        self._add_poison(ordinal, first)
 
-    def _convict(self, ordinal: int, line: int) -> None:
+    def _add_poison(self, ordinal: int, line: int) -> None:
         one = next(one for one in self.trial.slices if one.ordinal == ordinal)
         if self.trial.source(one)[1] == "parquet":
-            raise self._given_up(f"because of the file {one.file.label!a}; take it out of the landing folder")
+            raise self._abandoned(f"because of the file {one.file.label!a}; take it out of the landing folder")
         if len(self.losses.poison) >= _MOST_LINES:
-            raise self._given_up(f"because of more than {_MOST_LINES} lines")
+            raise self._abandoned(f"because of more than {_MOST_LINES} lines")
         self.losses.poison.append((ordinal, line))
         self.progress(f"{one.file.label!a}, line {line}: tasks do not survive it, so it is refused as poison")
 
@@ -239,7 +239,7 @@ class _Search(Generic[T]):
         last = max(last, int(reader.finish().number.max(initial=0)))
         return (one.ordinal, 1, last) if last else None
 
-    def _given_up(self, why: str) -> NotTheLines:
+    def _abandoned(self, why: str) -> NotTheLines:
         """End a search without a result: the next run starts with an ordinary try, as the cause may have been fixed."""
         self.book.write(Losses(lost=TRIES - 1))
         return self._not_the_lines(why)

@@ -146,7 +146,7 @@ class MicroBatch:
             room_bytes = 2**62 if control.take_bytes is None else control.take_bytes
             fixed = self.topic.fix(offsets, self.limits, room_bytes, now, slices)
             slices, control = (*slices, *fixed.slices), replace(control, lost=fixed.lost)
-        if not slices and not self.ledger.judged_asides() and not self._can_go_on(now):
+        if not slices and not self.ledger.judged_asides() and not self._has_retries(now):
             return None
         last = self.ledger.last()
         batch = 1 if last is None else last.batch + 1
@@ -170,7 +170,7 @@ class MicroBatch:
             self.progress(f"overload: {control.waiting} events wait, one batch serves {control.capacity} in time")
         return control
 
-    def _can_go_on(self, now: datetime) -> bool:
+    def _has_retries(self, now: datetime) -> bool:
         """Whether waiting events alone are worth a batch."""
         if not self.ledger.backlog_files() and not self.ledger.unknown_files():
             return False

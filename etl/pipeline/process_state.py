@@ -38,9 +38,9 @@ class ProcessState:
     """One per process."""
 
     prepared: dict[tuple[Path, str, str], tuple[Any, Any]] = field(default_factory=dict)
-    """By site and pipeline: the declaration, and what was made ready for it (`etl.pipeline.prepare`)."""
+    """By site and pipeline: the declaration, and the prepared pipeline (`etl.pipeline.prepare`)."""
     decided: dict[Path, Any] = field(default_factory=dict)
-    """By the folder of a pipeline's tables: what its decision saw of the masters (`etl.pipeline.input.waiting`)."""
+    """By the folder of a pipeline's tables: the masters of its last decision (`etl.pipeline.input.waiting`)."""
     _logs: dict[tuple[Path, str], DeltaLog] = field(default_factory=dict)
     _appenders: dict[tuple[Path, str], DeltaAppender] = field(default_factory=dict)
     _claims: dict[Path, tuple[tuple[ClaimRun, ...], ClaimIndex]] = field(default_factory=dict)

@@ -38,7 +38,7 @@ from etl.pipeline.writer_lock import writing
 from etl.settings import Settings
 
 Observe = Callable[[BatchFacts, Pipeline], None]
-"""Told of every batch whose report is written: loaded or held."""
+"""Called for every batch whose report is written: loaded or held."""
 
 
 def unobserved(_: BatchFacts, __: Pipeline) -> None:

@@ -16,7 +16,7 @@ OUTCOMES: dict[Outcome, tuple[str, str]] = {
     "held": ("Held", "warn"),
     "failed": ("Failed", "bad"),
 }
-"""What a reader is told of each outcome, and in which tone."""
+"""Label and tone of each outcome."""
 
 
 def fill(template: str, **values: Any) -> str:

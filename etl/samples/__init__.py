@@ -45,7 +45,7 @@ _HOMES = {
     "products": "master",
     "touch_customers": "load",
 }
-"""Where a name is made. It is loaded when it is asked for: the command line mounts `commands` and starts quickly."""
+"""The module of each name, imported lazily: the command line mounts `commands` and must start fast."""
 
 __all__ = [
     "BoundedZipf",

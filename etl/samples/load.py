@@ -23,7 +23,7 @@ from etl.samples.master import customers as make_customers
 from etl.samples.master import products as make_products
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being made, how much of it is done, and how much there will be."""
+"""Called with the kind of rows, the number done, and the total."""
 
 ROWS_PER_COPY = 100_000
 STAMP = "updated_at"

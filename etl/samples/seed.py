@@ -14,7 +14,7 @@ from etl.settings import Settings
 from etl.stack.stack import Extra
 
 DAGS = ("orders", "correlations", "master_data", "maintenance")
-"""What runs by itself in a fresh stack: for the others there is no master data yet."""
+"""The DAGs that run automatically in a new stack: for others there is no master data yet."""
 
 SCHEMAS = ("master", "etl", "mart", "correlation")
 

@@ -19,7 +19,7 @@ from etl.stack.state import state
 from etl.stack.supervision.processes import Service, ServiceFailed, run_to_end
 
 PYTHONS = ((3, 11), (3, 12))
-"""What the locks hold for: `requirements/pythons.txt`."""
+"""The versions that the lock files support: `requirements/pythons.txt`."""
 SPARK_S = 120.0
 SPARK_SCRIPT = """
 from etl.settings import load

@@ -67,12 +67,12 @@ def refused_lines(declared: LoggedStream, places: Places, book: Ledger) -> Quara
     return Quarantine(_Refusing(name, declared.stream), lines, book, verdicts)
 
 
-def _nothing(_: str) -> None:
+def _no_fault(_: str) -> None:
     """The default checkpoint: injects no fault."""
 
 
 @contextmanager
-def open_desk(settings: Settings, dsn: str, name: str, checkpoint: Checkpoint = _nothing) -> Iterator[Desk]:
+def open_desk(settings: Settings, dsn: str, name: str, checkpoint: Checkpoint = _no_fault) -> Iterator[Desk]:
     """The desk of a pipeline, or of a stream by the name `streams/NAME`."""
     if not name.startswith(_PREFIX):
         with pipeline_desk.open_desk(settings, dsn, name, checkpoint) as desk:

@@ -144,7 +144,7 @@ class DeltaAppender:
         return True
 
     def _checkpoint(self) -> None:
-        """Write a checkpoint from time to time, staggered over tables, whoever wrote the entry it was due at."""
+        """Write a checkpoint when one is due, staggered over the tables, even if others wrote the due entry."""
         turn = crc32(os.fsencode(self.folder)) % _CHECKPOINT_EVERY
         if (self._version - turn) // _CHECKPOINT_EVERY <= (self._checkpointed - turn) // _CHECKPOINT_EVERY:
             return

@@ -86,7 +86,7 @@ def _statistics(metadata: Any, rows: pa.Table) -> dict[str, Any]:
 
 
 def _range_of_texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
-    """The least and the most of texts: Parquet keeps neither of a group where one of them is longer than 4 KiB."""
+    """Minimum and maximum of texts: Parquet keeps neither for a row group if one is longer than 4 KiB."""
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return []

@@ -40,7 +40,7 @@ class _Opened:
     newest: Identity | None = None
     transactions: dict[str, int] = field(default_factory=dict)  # by application, the newest one
 
-    def stand(self) -> None:
+    def record_version(self) -> None:
         """Record the handle's current version."""
         self.newest = identity(self._entry(self.handle.version()))
         self.transactions.clear()
@@ -53,7 +53,7 @@ class _Opened:
         """Read the newer entries."""
         if self._entry(self.handle.version() + 1).exists():
             self.handle.update_incremental()
-            self.stand()
+            self.record_version()
 
     def transaction(self, application: str) -> int:
         """The newest transaction of an application; 0 when there is none."""
@@ -95,7 +95,7 @@ class DeltaLog:
     def _keep(self, table: str, handle: DeltaTable) -> _Opened:
         folder = self.folder(table)
         opened = self._open[table] = _Opened(handle, folder / "_delta_log", DeltaAppender(folder, self.application))
-        opened.stand()
+        opened.record_version()
         return opened
 
     def forget(self) -> None:
@@ -103,7 +103,7 @@ class DeltaLog:
         self._open.clear()
 
     def create(self, table: str, schema: pa.Schema) -> None:
-        """Create the table, or add the columns that are new in its declaration; other types are refused."""
+        """Create the table, or add the columns that are new in its declaration; changed types are refused."""
         try:
             existing = self.table(table)
         except TableNotFoundError:

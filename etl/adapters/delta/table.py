@@ -39,7 +39,7 @@ class FilesMissing(TerminalError):
 
 
 class ColumnChanged(TerminalError):
-    """A column would have to hold values of another type than those in it."""
+    """The type of a column differs from the one in the existing table."""
 
     exit_code = 78
 
@@ -69,9 +69,9 @@ class AsksTooMuch(TerminalError):
 
 
 _SERVED = frozenset({"appendOnly", "changeDataFeed", "deletionVectors", "timestampNtz"})
-"""Features of Delta that ask nothing of who only appends files."""
+"""Features of Delta without requirements on writers that only append files."""
 _IN_USE_ONLY = frozenset({"checkConstraints", "columnMapping", "generatedColumns", "identityColumns", "invariants"})
-"""Features that ask something only where settings or columns use them; older protocols turn them on unasked."""
+"""Features with an effect only where settings or columns use them; older protocols enable them by default."""
 _ASKING = (
     "delta.constraints.",
     "delta.columnMapping.mode",
@@ -100,7 +100,7 @@ def nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def missing(table: DeltaTable, schema: pa.Schema, name: str) -> list[Field]:
-    """The columns that a table lacks; refuses one that it has in another type."""
+    """The columns that a table lacks; raises if it has one in another type."""
     have = {field.name: field.type for field in table.schema().fields}
     wanted = Schema.from_arrow(nullable(schema)).fields
     for field in wanted:

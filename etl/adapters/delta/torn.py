@@ -20,7 +20,7 @@ from etl.adapters.durable import sync_folder
 
 _ENTRY = re.compile(r"\d{20}\.json")
 ASIDE = ".torn.tmp"
-"""How names end of what is put aside; maintenance removes it after a day."""
+"""Suffix of files that were moved aside; maintenance removes them after a day."""
 
 
 def put_aside(folder: Path) -> list[str]:

@@ -158,7 +158,7 @@ def mask(results: list[Any], sensitive: frozenset[str]) -> None:
             one.exception_info = {
                 "raised_exception": raised,
                 "exception_message": message,
-                "exception_traceback": "" if raised else None,  # a page shows the text of one
+                "exception_traceback": "" if raised else None,  # pages render tracebacks
             }
 
 

@@ -20,7 +20,7 @@ from etl.adapters.landing import LandedFile, Slice
 from etl.contract.model import Topic
 
 Lost = tuple[int, int | None]
-"""Offsets that no batch will read: first, and the one after the last; None when nobody can know it."""
+"""Offsets that no batch will read: first, and the one after the last; None when that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

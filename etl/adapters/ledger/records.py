@@ -16,7 +16,7 @@ Cause = Literal["master", "time", "correction"]
 member with which they are in the fact meanwhile."""
 
 RESTORED: Mapping[str, Any] = {"success": True, "expectations": [], "restored": True}
-"""The verdict on a batch that Delta holds already: it has passed its audit, and what that said is lost."""
+"""The verdict on a batch that is already in Delta: it has passed its audit, whose result is lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,17 +43,17 @@ NOTICED: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Parameters of libpq by which a host that is gone is noticed within half a minute."""
+"""Parameters of libpq to detect a dead host within half a minute."""
 LOCK_TIMEOUT = "set lock_timeout = '30s'"
 _NOTICED_THERE = (
     "set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; "
     "set tcp_user_timeout = '30s'"
 )
-"""The same, so that the server notices that we are gone: left to its system, it keeps our locks for two hours."""
+"""The same for the server, so that it detects a dead client: by default it would keep our locks for two hours."""
 
 
 def session_settings() -> str:
-    """What every session begins with: nobody waits for ever for a lock, nor for whoever held one and is gone."""
+    """The options of every session: bounded waits for locks, and detection of dead clients that hold one."""
     return f"{LOCK_TIMEOUT}; {_NOTICED_THERE}"
 
 
@@ -77,7 +77,7 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
         raise PostgresUnavailable(place(dsn), reason(error, dsn)) from None
     try:
         connection.autocommit = True
-        with _lost(dsn, connection):
+        with _translated_errors(dsn, connection):
             with connection.cursor() as cursor:
                 cursor.execute(session_settings())
             connection.autocommit = autocommit
@@ -87,7 +87,7 @@ def connect(dsn: str, *, autocommit: bool = False, name: str = "frontstage") -> 
 
 
 @contextmanager
-def _lost(dsn: str, connection: Connection) -> Iterator[None]:
+def _translated_errors(dsn: str, connection: Connection) -> Iterator[None]:
     """Translate a lost server and a lock timeout into our transient errors.
 
     The same for a stand-by server, which takes no writes until it is promoted, and, when only reading, for a database

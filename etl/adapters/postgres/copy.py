@@ -14,7 +14,7 @@ from psycopg2 import sql
 from etl.adapters.postgres.connection import Connection, identifier
 
 BINARY: Final = b"PGCOPY\n\xff\r\n\0"
-"""What COPY's binary format begins with."""
+"""The signature of COPY's binary format."""
 
 
 def arrow_types(connection: Connection, table: str, columns: Sequence[str]) -> pa.Schema:

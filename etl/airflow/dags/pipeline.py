@@ -58,7 +58,7 @@ FORM: dict[str, Any] = {
         None, type=["null", "string"], format="date", title="… to this day", description="The same day, if empty",
     ),
 }  # fmt: skip
-"""What a person may ask of one run; what is left empty is as declared."""
+"""The form of one run; empty fields are as declared."""
 NO_BACKFILL = ("scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization")
 """A run reads what has landed, whatever its date: a backfill would find nothing. The form reprocesses days."""
 START = datetime(2026, 1, 1)

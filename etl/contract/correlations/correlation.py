@@ -23,7 +23,7 @@ from etl.contract.parsing.document import Duration, RuleTable, Short, StreamTabl
 
 RoutingMode = Literal["auto", "hash", "random", "contrand"]
 IN_BOUNDS = "event_time_in_bounds"
-"""The rule about event times that are too far from now; it is also the reason in the quarantine."""
+"""The name of the rule on event times too far from now, which is also the reason in the quarantine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def load_streams(folder: Path, home: Path) -> Declared[LoggedStream]:
 
 def load_correlations(folder: Path) -> Declared[AnyCorrelation]:
     """The correlations of a folder, their SQL unread; of SQL, of documents and over sites."""
-    return _load(folder, examine_correlation, _nothing_shared)
+    return _load(folder, examine_correlation, _no_conflicts)
 
 
 def _load(
@@ -91,7 +91,7 @@ def _same_name(one: T, others: Sequence[T]) -> Iterator[Mistake]:
             yield Mistake(("name",), f"{one.name!r} is declared by {whose} already; give one of them another name")
 
 
-def _nothing_shared(_: AnyCorrelation, __: Sequence[AnyCorrelation]) -> Iterator[Mistake]:
+def _no_conflicts(_: AnyCorrelation, __: Sequence[AnyCorrelation]) -> Iterator[Mistake]:
     """No conflicts: correlations share only streams."""
     return iter(())
 

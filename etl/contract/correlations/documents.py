@@ -53,7 +53,7 @@ class DocumentWindow:
 
 
 Constants = Literal["keep", "leave_out"]
-"""What becomes of attributes that all documents have with one value: they join everything with everything."""
+"""The handling of attributes with one value in all documents, which would join everything with everything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class DeclaredSites:
 
 
 SiteWindow = timedelta | int
-"""A length of event time, or a number of tuples."""
+"""A duration of event time, or a number of tuples."""
 
 
 @dataclass(frozen=True, slots=True)

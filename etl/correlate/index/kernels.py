@@ -37,7 +37,7 @@ def _larger(array: I64) -> I64:
 
 
 @kernel
-def _hopeful(tags: U8, eighths: np.uint64, hashed: U64, begin: int, end: int, out: I64) -> int:
+def _filter_by_tags(tags: U8, eighths: np.uint64, hashed: U64, begin: int, end: int, out: I64) -> int:
     """Branch-free filter of the probes from begin to end by their buckets' tags: most of them are rejected."""
     count = 0
     for p in range(begin, end):
@@ -88,7 +88,7 @@ def probe_hash(
             unchecked += meets and first[p] <= earliest and latest <= until[p]
         if looked == before:
             continue
-        some = _hopeful(tags, eighths, hashed, chunk, end, hopeful)
+        some = _filter_by_tags(tags, eighths, hashed, chunk, end, hopeful)
         _buckets(offsets, hashed, hopeful, some, begins, ends)
         _first_keys(lo, begins, some, keys)
         for i in range(some):

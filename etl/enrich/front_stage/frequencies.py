@@ -38,7 +38,7 @@ class KeyFrequencies:
 
 def total(parts: list[KeyFrequencies], most: int = MOST_KEYS) -> KeyFrequencies:
     """Sum several frequencies, cut to the `most` most frequent keys."""
-    every = _one_after_the_other(parts)
+    every = _concatenated(parts)
     if sum(len(part) > 0 for part in parts) > 1:
         groups = distinct(encode(every.keys))
         counts = np.bincount(groups.codes, weights=every.counts).astype(np.int64)
@@ -48,10 +48,10 @@ def total(parts: list[KeyFrequencies], most: int = MOST_KEYS) -> KeyFrequencies:
 
 def disjoint(parts: list[KeyFrequencies], most: int = MOST_KEYS) -> KeyFrequencies:
     """The same for frequencies without common keys; faster."""
-    return _cut(_one_after_the_other(parts), most)
+    return _cut(_concatenated(parts), most)
 
 
-def _one_after_the_other(parts: list[KeyFrequencies]) -> KeyFrequencies:
+def _concatenated(parts: list[KeyFrequencies]) -> KeyFrequencies:
     filled = [part for part in parts if len(part)] or parts[:1]
     keys = filled[0].keys if len(filled) == 1 else pa.concat_arrays([part.keys for part in filled])
     counts = np.concatenate([part.counts for part in filled])

@@ -68,7 +68,7 @@ def _add_sizes(column: pa.ChunkedArray, sizes: I64) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Every:
+class _AllSegments:
     """All segments concatenated."""
 
     rows: pa.Table
@@ -76,7 +76,7 @@ class _Every:
     starts: I64
 
     @classmethod
-    def of(cls, segments: dict[int, _Segment]) -> _Every:
+    def of(cls, segments: dict[int, _Segment]) -> _AllSegments:
         starts = np.cumsum([0, *(len(segment.entry) for segment in segments.values())])
         rows = pa.concat_tables([segment.rows for segment in segments.values()])
         return cls(rows, np.fromiter(segments, np.int64), starts)
@@ -91,7 +91,7 @@ class RowStore:
         self._segments: dict[int, _Segment] = {}
         self._next = 0
         self._bound = bound_bytes
-        self._every: _Every | None = None  # cached for the current segments
+        self._every: _AllSegments | None = None  # cached for the current segments
         self.rows_bytes = 0  # segments, holes included
 
     @property
@@ -136,9 +136,9 @@ class RowStore:
         now = self._segments_now()
         return now.starts[np.searchsorted(now.numbers, self._segment_of[entries])] + self._row_of[entries]
 
-    def _segments_now(self) -> _Every:
+    def _segments_now(self) -> _AllSegments:
         if self._every is None:
-            self._every = _Every.of(self._segments)
+            self._every = _AllSegments.of(self._segments)
         return self._every
 
     def take(self, entries: I64) -> pa.Table:

@@ -120,7 +120,7 @@ class FrontRows:
         entry = self.index.find(keys)
         if len(self.absent) or len(self.withdrawn):
             missed = np.flatnonzero(entry < 0)
-            entry[missed] = self._why_missed(keys.take(missed), now)
+            entry[missed] = self._miss_kinds(keys.take(missed), now)
         return entry
 
     def record(self, hits: I64, tuples: int) -> None:
@@ -136,7 +136,7 @@ class FrontRows:
         self._since.hits += int(counts[inside].sum())
         return np.asarray(inside, bool)
 
-    def _why_missed(self, keys: Keys, now: float | None) -> I64:
+    def _miss_kinds(self, keys: Keys, now: float | None) -> I64:
         until = self.absent.until(keys)
         believed = np.zeros(len(keys), bool) if now is None else until > now
         stale = ~believed & ((until > -np.inf) | (self.withdrawn.until(keys) > -np.inf))

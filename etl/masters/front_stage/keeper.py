@@ -33,7 +33,7 @@ from etl.masters.front_stage.lookups import PacedLookup
 
 _WORTH_WRITING = 0.002  # share of new rows below which the file is not rewritten
 FOLLOW_S = 0.25
-"""How long a batch that finds a new version of a master waits for the rows that changed."""
+"""How long a batch waits for changed rows when a master has a new version."""
 
 
 def divided(budget_bytes: int, masters: int, join: JoinSpec) -> tuple[int, int]:

@@ -3,8 +3,8 @@
     keys ─▶ 64 ─▶ cost per key ─▶ as many as fit into 50 ms ─▶ … ─▶ all of them, or until `going_on` is false
 
 An external database may take milliseconds per key. A caller that waits for a front stage waits for one chunk at most.
-A Delta table that is not sorted by its key is scanned by every call, whatever the number of keys: as long as a chunk of
-twice as many keys takes hardly longer, chunks go on growing.
+A Delta table that is not sorted by its key is read completely by every call, whatever the number of keys: while a chunk
+of twice as many keys costs hardly more, chunks keep growing, until twice the keys take nearly twice the time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from etl.enrich.ports import MasterLookup
 
 CHUNK_S = 0.05
 _FIRST = 64
-"""Keys of a chunk before the store was measured, and the least of any chunk."""
+"""Keys of the first chunk, before anything is measured, and the least of any chunk."""
 _GAIN = 0.75
-"""Chunks are doubled while that brings the cost per key to at most this share of what it was."""
+"""The largest ratio of costs per key for which a chunk of twice as many keys pays."""
 
 
 @dataclass(slots=True)
@@ -30,32 +30,32 @@ class PacedLookup:
 
     clock: Callable[[], float] = time.perf_counter
     key_s: float | None = None
-    least: int = _FIRST  # keys of a chunk, however slow the store is
-    settled: bool = False  # larger chunks no longer make a key cheaper
+    least: int = _FIRST  # least keys of a chunk, however slow the store is
+    settled: bool = False  # larger chunks do not lower the cost per key
 
     def rows(self, reader: MasterLookup, keys: pa.Array, going_on: Callable[[], bool]) -> tuple[pa.Table, int]:
         """The rows of the first keys, and the number of these keys: one chunk at least."""
         found: list[pa.Table] = []
         done = 0
         while done < len(keys) and (not found or going_on()):
-            chunk, began = keys.slice(done, self._chunk()), self.clock()
+            chunk, began = keys.slice(done, self._chunk_size()), self.clock()
             found.append(reader.lookup(chunk))
             self._note(len(chunk), self.clock() - began)
             done += len(chunk)
         return pa.concat_tables(found), done
 
-    def _chunk(self) -> int:
+    def _chunk_size(self) -> int:
         return _FIRST if self.key_s is None else max(self.least, int(CHUNK_S / max(self.key_s, 1e-9)))
 
     def _note(self, keys: int, took_s: float) -> None:
-        """Measure the cost per key from a chunk, and decide whether larger chunks pay."""
+        """Update the cost per key from a chunk, and decide whether larger chunks pay."""
         before, now = self.key_s, took_s / keys
-        if keys < self.least:  # the rest of a round: too few keys to share the cost of a call
+        if keys < self.least:  # the last keys of a round: the cost of the call is divided among fewer
             return
         self.key_s = now
         if took_s <= CHUNK_S:
             return
-        if before is not None and now > 2 * before:  # the store has become slower: measure anew
+        if before is not None and now > 2 * before:  # the store has changed
             self.key_s, self.least, self.settled = None, _FIRST, False
         elif self.settled:
             return

@@ -130,4 +130,4 @@ class StoreBusy(TransientError):
 
 
 DAMAGE = (PageDamaged, RunDamaged, RunTruncated, RunMissing, ManifestDamaged, VersionGone)
-"""What publishing the master anew cures."""
+"""Errors that are repaired by publishing the master again."""

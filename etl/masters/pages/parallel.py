@@ -18,7 +18,7 @@ Done = TypeVar("Done")
 
 _THREADS = 16
 _SLOW_S = 20e-6
-"""Per row: memory answers in less than one, storage in some hundred microseconds."""
+"""Per row: memory needs less than a microsecond, storage some hundred."""
 
 
 def parallel_map(work: Callable[[Item], Done], items: Sequence[Item], rows: Callable[[Item], int]) -> list[Done]:

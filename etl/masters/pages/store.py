@@ -31,7 +31,7 @@ from etl.masters.pins import Pin, Pins
 
 _DISCARDED = "discarded"
 SORTING = "sorting-"
-"""How folders of spilled rows are named."""
+"""Prefix of folders with spilled rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ Types = tuple[Any, ...]
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedDatabase:
     """The driver's database object of one server, and the number of connections that use it."""
 
     database: Any = field(repr=False)
@@ -46,7 +46,7 @@ class ArrowConnections:
     """Connections to any number of servers; safe in threads."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _CachedDatabase] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -63,24 +63,24 @@ class ArrowConnections:
         finally:
             self._end(known)
 
-    def _begin(self, dsn: str, types: Types) -> _Known:
+    def _begin(self, dsn: str, types: Types) -> _CachedDatabase:
         with self._lock:
             known = self._known.pop(dsn, None)
             if known is None or known.types != types:
                 self._retire(known)
-                known = _Known(adbc_driver_postgresql.connect(postgres.with_keepalives(dsn)), types)
+                known = _CachedDatabase(adbc_driver_postgresql.connect(postgres.with_keepalives(dsn)), types)
             self._known[dsn] = known  # the newest is the last
             while len(self._known) > _SERVERS:
                 self._retire(self._known.pop(next(iter(self._known))))
             known.readings += 1
             return known
 
-    def _retire(self, known: _Known | None) -> None:
+    def _retire(self, known: _CachedDatabase | None) -> None:
         if known is not None:
             known.current = False
             known.close_unused()
 
-    def _end(self, known: _Known) -> None:
+    def _end(self, known: _CachedDatabase) -> None:
         with self._lock:
             known.readings -= 1
             known.close_unused()

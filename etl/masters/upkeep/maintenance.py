@@ -37,7 +37,7 @@ from etl.model import Progress
 from etl.settings import Settings
 
 UNREAD_FOR = timedelta(days=1)
-"""How long change-log entries stay that no version here needs: another site may follow the same table."""
+"""How long unneeded change-log entries are kept: another site may follow the same table."""
 
 
 class UnknownMaster(TerminalError):

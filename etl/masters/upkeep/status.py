@@ -18,7 +18,7 @@ from etl.masters.upkeep.maintenance import store_of
 from etl.settings import Settings
 
 _SHOWN = ("follow", "snapshot", "quiet_since", "delta_version")
-"""What of a source's position is shown: all of it that helps, nothing that could be secret."""
+"""The parts of a source's position to show: useful ones, no secrets."""
 
 
 @dataclass(frozen=True, slots=True)

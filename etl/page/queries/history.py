@@ -14,7 +14,7 @@ SPANS: dict[SpanName, tuple[timedelta, timedelta]] = {
     "24h": (timedelta(hours=24), timedelta(minutes=15)),
     "30d": (timedelta(days=30), timedelta(hours=8)),
 }
-"""By name: how long, and how long one step of it is."""
+"""By name: the length, and the length of one step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from psycopg2.extras import RealDictCursor
 from etl.adapters import postgres
 
 SLOWEST_MS = 5_000
-"""A statement that takes longer is given up: a page that nobody waits for must not keep the database busy."""
+"""A longer statement is cancelled: an abandoned page must not keep the database busy."""
 
 
 def rows(connection: postgres.Connection, name: str, /, **values: Any) -> list[dict[str, Any]]:

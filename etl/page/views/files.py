@@ -34,7 +34,7 @@ TYPES = {
     ".woff2": "font/woff2",
     ".ttf": "font/ttf",
 }
-"""What is served, and as what; nothing else is."""
+"""The served file types; all others are refused."""
 
 
 @router.get("/reports")

@@ -28,7 +28,7 @@ from etl.masters.masters import page_store, store_name
 from etl.masters.pages.errors import NothingPublished
 
 Mark = tuple[int, str]
-"""The newest batch and its state: as long as they stay, nothing has happened."""
+"""The newest batch and its state, which change with any progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class WatchedMaster:
 
 
 Seen = LandedFile | TopicState
-"""A file that is there, or what the topic holds."""
+"""A landed file, or a topic's state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Arrival:
         begun = None if last is None or last.state == "loaded" else book.oldest_unloaded()
         if begun is not None:
             return Look(begun.state != "held" or begun.verdict is not None, mark=mark)
-        due = self._unread(book, listing, now) or self._waits_no_longer(book, now) or bool(book.judged_asides())
+        due = self._unread(book, listing, now) or self._backlog_is_due(book, now) or bool(book.judged_asides())
         return Look(due, mark=mark)
 
     def _unread(self, book: Ledger, listing: Sequence[Seen], now: datetime) -> bool:
@@ -122,7 +122,7 @@ class Arrival:
         limits = Limits(batch_bytes=1)  # one readable byte is enough to know
         return bool(fix_slices(self.landing, files, consumed, self.format, now, limits))
 
-    def _waits_no_longer(self, book: Ledger, now: datetime) -> bool:
+    def _backlog_is_due(self, book: Ledger, now: datetime) -> bool:
         """Whether the backlog has events to retry: shed ones, expired ones, or ones whose master has changed."""
         files = book.backlog_files()
         if any(file.cause == "time" or file.since < now - self.grace for file in files):

@@ -25,21 +25,21 @@ from etl.contract.model import Shedding
 from etl.enrich.step import BatchBudget
 
 _MARGIN = 0.8
-"""Of the deadline, what is planned for: unit costs vary from batch to batch."""
+"""Share of the deadline that is planned: unit costs vary from batch to batch."""
 _LOOKED_AT = 0.9
-"""Of the time for events, what taking them in may use under overload; the rest is for reading masters."""
+"""Share of the time for events that intake may use under overload; the rest is for reading masters."""
 _FOR_EVENTS = 0.25
-"""Of the planned time, what is for events even where a batch of nothing takes too long: smaller ones end no sooner."""
+"""Least share of the planned time for events, even if the fixed costs exceed it: smaller batches end no sooner."""
 _USUAL_EVENT_S = 1e-4
-"""What an event costs as long as no batch was large enough to tell; several times what it costs on two cores."""
+"""Cost per event until a batch was large enough to measure; several times the cost on two cores."""
 _TELLING = 5_000
-"""Events of a batch, or of a join, below which its time is spent on other things than events."""
+"""Events of a batch, or of a join, below which fixed costs dominate."""
 _FEW_READS = 256
-"""A join that read less says nothing of what reading costs."""
+"""A join that read less is no measurement of reading costs."""
 _WAITING_ROWS = 256, 20_000
 """Events in a file of the backlog, at least and at most."""
 RECENT = 8
-"""Batches whose costs count."""
+"""Number of recent batches that are measured."""
 
 
 @dataclass(frozen=True, slots=True)

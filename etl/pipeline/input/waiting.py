@@ -29,7 +29,7 @@ from etl.pipeline.tasks.plan import Places
 from etl.validate.route import SHED
 
 EVERY = 50
-"""Batches after which all that wait for a master are tried, whatever is known of its changes."""
+"""Every so many batches all events that wait for a master are retried, regardless of its changes."""
 
 
 @dataclass(frozen=True, slots=True)

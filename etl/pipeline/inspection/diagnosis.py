@@ -69,7 +69,7 @@ def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     """All findings, most severe first; a single healthy one when there are none."""
     found = [*_of_batch(facts), *_of_input(facts), *_of_backlog(facts)]
     if not found:
-        found = [Diagnosis(facts.pipeline.name, "well", _well(facts))]
+        found = [Diagnosis(facts.pipeline.name, "well", _healthy(facts))]
     return tuple(sorted(found, key=lambda one: ("stuck", "warning", "well").index(one.state)))
 
 
@@ -81,7 +81,7 @@ def stuck(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Diag
     return gravest if gravest.state == "stuck" else None
 
 
-def _well(facts: Facts) -> str:
+def _healthy(facts: Facts) -> str:
     if not facts.has_run:
         return "has not run yet; nothing has landed"
     return "a batch is under way" if facts.is_written else "nothing waits to be read or loaded"

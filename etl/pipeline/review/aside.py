@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 REJECTED = "audit_rejected"
-"""Why the events of a batch are refused that a person has rejected; the failed expectations stand beside it."""
+"""The reason of events of a batch that a person has rejected, beside the failed expectations."""
 
 
 class EventsNotFound(TerminalError):
@@ -124,14 +124,14 @@ def _accepted_rows(run: MicroBatch, record: BatchRecord) -> Iterator[pa.Table]:
     choice = isolate.line_choice(LossBook(run.ledger, record.batch).read())
     yield wire.wire_schema(stream).empty_table()
     for path in record.decided.resolved:
-        yield _mine(waiting_rows(run.places, stream, path), index, record.batch)
+        yield _accepted_by(waiting_rows(run.places, stream, path), index, record.batch)
     for one in run.ledger.slices(record.batch):
         source = slice_reader(run.places, one)
         for events, released_from in events_of(stream, one, source, choice):
-            yield _mine(landed_rows(events, released_from, one, source, checks, stream), index, record.batch)
+            yield _accepted_by(landed_rows(events, released_from, one, source, checks, stream), index, record.batch)
 
 
-def _mine(rows: pa.Table, index: ClaimIndex, batch: int) -> pa.Table:
+def _accepted_by(rows: pa.Table, index: ClaimIndex, batch: int) -> pa.Table:
     held = index.find(rows[wire.KEY_LO].to_numpy(), rows[wire.KEY_HI].to_numpy())
     clean = pc.equal(pc.list_value_length(rows[wire.REASONS]), 0).to_numpy()
     same = (
@@ -183,7 +183,7 @@ def _with_refused_lines(run: MicroBatch, plan: BatchPlan, decision: Decision, ba
         lines = lines.set_column(lines.schema.get_field_index(name), name, column)
     name = plan.part_name(90_000 + batch % 10_000)
     file = write_part(run.places.tables, QUARANTINE, name, lines)
-    freed = claim.write_run(run.places.claims, f"{Path(name).stem}.claims", _freed(run, plan.batch, aside))
+    freed = claim.write_run(run.places.claims, f"{Path(name).stem}.claims", _freeing_claims(run, plan.batch, aside))
     reasons = Counter(decision.counts.reasons)
     reasons.update(one for names in lines["reasons"].to_pylist() for one in set(names))
     counts = replace(
@@ -198,7 +198,7 @@ def _with_refused_lines(run: MicroBatch, plan: BatchPlan, decision: Decision, ba
     )
 
 
-def _freed(run: MicroBatch, batch: int, aside: Aside) -> Claims:
+def _freeing_claims(run: MicroBatch, batch: int, aside: Aside) -> Claims:
     """Claims that free the keys, so that a corrected event may be sent again."""
     stream = run.resolved.pipeline.stream
     held = tuple(replace(one, table=HELD) for one in aside.files if one.table == FACT)

@@ -24,7 +24,7 @@ Action = Literal["list", "release", "reject"]
 _PATIENCE_S = 60.0  # longer than a batch
 
 
-def _nothing(_: str) -> None:
+def _no_fault(_: str) -> None:
     """The default checkpoint: injects no fault."""
 
 
@@ -45,7 +45,7 @@ class Desk:
     dsn: str = field(repr=False)
     ledger: Ledger
     look: Callable[[Ledger], Quarantine]
-    checkpoint: Callable[[str], None] = _nothing
+    checkpoint: Callable[[str], None] = _no_fault
 
     @cached_property
     def quarantine(self) -> Quarantine:
@@ -79,7 +79,7 @@ class Desk:
 
 
 @contextmanager
-def open_desk(settings: Settings, dsn: str, pipeline: str, checkpoint: Checkpoint = _nothing) -> Iterator[Desk]:
+def open_desk(settings: Settings, dsn: str, pipeline: str, checkpoint: Checkpoint = _no_fault) -> Iterator[Desk]:
     """The desk of one pipeline."""
     declared = Preparer(settings, dsn).declared(pipeline)
     places = places_of(settings, declared)

@@ -96,7 +96,7 @@ def release(
             yield line
 
     for part in _parts(possible()):
-        file, rows = _promise(quarantine, writer, part, person)
+        file, rows = _commit_release(quarantine, writer, part, person)
         if rows:
             checkpoint("after the release is decided")
             land_pending(quarantine, checkpoint)
@@ -140,7 +140,7 @@ def _parts(lines: Iterable[RefusedLine]) -> Iterator[list[RefusedLine]]:
         yield part
 
 
-def _promise(
+def _commit_release(
     quarantine: Quarantine, writer: Writer, lines: Sequence[RefusedLine], person: Person
 ) -> tuple[str, list[RowId]]:
     """ONE commit: these lines are released, and this is the file in which they come back."""
@@ -163,12 +163,14 @@ def land_pending(quarantine: Quarantine, checkpoint: Checkpoint = lambda _: None
         if not path.exists() and not verdicts.was_read(file):
             rows = frozenset(verdicts.rows_in(file))
             lines = quarantine.find(Selection(rows, open_only=False))
-            write_durably(path, encode(_back(quarantine, line) for line in sorted(lines, key=lambda one: one.id)))
+            write_durably(
+                path, encode(_released_line(quarantine, line) for line in sorted(lines, key=lambda one: one.id))
+            )
         checkpoint("after the release has landed")
         verdicts.land(file)
 
 
-def _back(quarantine: Quarantine, line: RefusedLine) -> ReleasedLine:
+def _released_line(quarantine: Quarantine, line: RefusedLine) -> ReleasedLine:
     csv = quarantine.pipeline.stream.source.format == "csv"
     return ReleasedLine(line.id, line.raw, quarantine.header(line) if csv else None)
 

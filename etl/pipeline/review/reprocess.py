@@ -22,7 +22,7 @@ from etl.pipeline.review.release import Checkpoint, Person, release
 from etl.pipeline.tasks.line_choice import POISON
 
 LEFT_OUT = frozenset({REJECTED, POISON})
-"""Reasons of lines that stay where they are: a person rejected their batch, or tasks did not survive them."""
+"""Reasons of lines that are not reprocessed: a person rejected their batch, or they are poison."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,4 +44,4 @@ class RunForm(BaseModel):
 
 
 DECLARED = RunForm()
-"""Nobody asks for anything else than what is declared."""
+"""The empty form: everything as declared."""

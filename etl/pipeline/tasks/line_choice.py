@@ -20,7 +20,7 @@ from etl.ingest.lines import Lines
 from etl.ingest.typed import Column
 
 POISON: Final = "poison"
-"""The reason of a line that tasks do not survive."""
+"""The reason of poison lines, which crash tasks."""
 
 
 @dataclass(frozen=True, slots=True)

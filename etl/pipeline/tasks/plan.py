@@ -16,9 +16,9 @@ from etl.pipeline.tasks.line_choice import LineChoice
 
 FACT, QUARANTINE, BACKLOG = "fact", "quarantine", "backlog"
 HELD = "_held"
-"""Folder of accepted events that wait for a person's word; part of no table."""
+"""Folder of accepted events that wait for a person's decision; part of no table."""
 UNKNOWN, CORRECTIONS = "_unknown", "_corrections"
-"""Folders of accepted events with an unknown member, and of their rows once it is known; part of no table."""
+"""Folders of accepted events with an unknown member, and of their corrections; part of no table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class BatchPlan:
     enrich: EnrichPlan
     readers: int  # tasks that read
     routers: int  # tasks that route, each with its share of the keys
-    waiting_rows: int  # the most of one backlog file; a batch takes up whole files
+    waiting_rows: int  # most rows in a new file of the backlog, which is retried as a whole
     lines: LineChoice = field(default_factory=LineChoice)  # all of them, except poison lines
 
     @property

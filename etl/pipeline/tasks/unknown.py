@@ -32,7 +32,7 @@ from etl.pipeline.tasks.plan import UNKNOWN, BatchPlan
 from etl.pipeline.tasks.rows import backlog_rows
 
 LACKS = "$lacks"
-"""Column of accepted rows with the masters whose rows are unknown, as reasons; NULL where none is."""
+"""Column of accepted rows with the reasons for unknown members; NULL without any."""
 _MART = b"mart"
 
 

@@ -135,7 +135,7 @@ def error_message(error: Exception) -> Message:
 
 
 _SHORTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What a machine lacks for a while: another try helps, and no line is to blame."""
+"""Temporary shortages of the machine: transient, and not caused by a line."""
 
 
 def _place(error: Exception) -> str:

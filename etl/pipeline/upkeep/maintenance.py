@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 GARBAGE_AFTER = timedelta(days=1)
-"""How old a file must be that no decision names: a try may still be writing it."""
+"""Least age of an unreferenced file before removal: a try may still be writing it."""
 KEPT_FOR = timedelta(days=7)
-"""How long decided batches can be loaded again: their notes and their rows for the mart are kept so long."""
+"""How long decided batches can be loaded again: the retention of their notes and mart rows."""
 MANY_FILES = 16  # files in a table from which compaction pays
 _PART = re.compile(r"part-(\d+)-")
 

@@ -32,7 +32,7 @@ from etl.stack.supervision import guard
 MARK = "_FRONTSTAGE_STACK"
 SERVICE_MARK = "_FRONTSTAGE_SERVICE"
 LOG_BYTES = 20 * 2**20
-"""A log larger than this is set aside (one generation) when its service starts."""
+"""A log larger than this is rotated (one generation) when its service starts."""
 
 
 class StackRunning(TerminalError):

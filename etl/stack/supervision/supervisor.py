@@ -29,7 +29,7 @@ FORGET_S = 600.0
 LONGEST_PAUSE_S = 15.0
 FAILED_PAUSE_S = 30.0
 EXCUSED_S = 20.0
-"""After something it needs came back, so long an end of a service is still put down to that."""
+"""How long after a dependency came back an end of a service is still attributed to it."""
 
 log = structlog.get_logger("stack")
 

@@ -66,7 +66,7 @@ class FileStore:
 
     def write(self, name: str, content: pa.Buffer) -> int:
         """Write a file; returns its size. The same name must always have the same content."""
-        if (other := self._kept_at(name)) is not None:
+        if (other := self._store_elsewhere(name)) is not None:
             return other.write(name, content)
         seal = _SEAL.pack(_crc(name, content), _MAGIC, content.size)
         if self.is_local:
@@ -80,7 +80,7 @@ class FileStore:
 
     def open(self, name: str, parse: Callable[[pa.Buffer, str], T]) -> T:
         """Map and verify a file, and parse it. It stays open for later batches of this process."""
-        return _OPEN.get(self._kept_at(name) or self, name, parse)
+        return _OPEN.get(self._store_elsewhere(name) or self, name, parse)
 
     def names(self, folder: str) -> Iterator[tuple[str, float]]:
         """The files under a folder, with modification times; none under an unreachable root."""
@@ -100,7 +100,7 @@ class FileStore:
 
     def remove(self, name: str) -> int:
         """Remove a file if it exists; returns the freed bytes."""
-        if (other := self._kept_at(name)) is not None:
+        if (other := self._store_elsewhere(name)) is not None:
             return other.remove(name)
         system, root = self._remote()
         path = f"{root}/{name}"
@@ -111,7 +111,7 @@ class FileStore:
         system.rm_file(path)
         return size
 
-    def _kept_at(self, name: str) -> FileStore | None:
+    def _store_elsewhere(self, name: str) -> FileStore | None:
         """The store of a file that is under another root; None: it is in this one."""
         for folder, root in self.elsewhere:
             if name.startswith(folder):
@@ -182,13 +182,13 @@ class OpenFiles:
         known = self._known.get(key)
         if known is None or known.identity != identity:
             known = self._known[key] = _Opened(identity, parse(_mapped(path, name), name))
-            self._let_go()
+            self._evict()
         known.used_s = time.monotonic()
         self._known.move_to_end(key)
         found: T = known.content
         return found
 
-    def _let_go(self) -> None:
+    def _evict(self) -> None:
         """Close the least recently used file: a mapped file occupies disk space even after it is removed."""
         unused_since = time.monotonic() - _UNUSED_FOR_S
         while len(self._known) > 1:

@@ -38,9 +38,9 @@ from etl.streams.tasks.results import Results
 from etl.streams.tasks.wire import Address
 
 Given = dict[str, list[Message]]
-"""What a unit is given, by role: tuples to store, tuples that probe."""
+"""The input of a unit, by role: tuples to store, tuples that probe."""
 Opened = dict[int, tuple[Run, StateRun]]
-"""Runs by their identity, which is theirs for as long as they are held here."""
+"""Runs by `id`, which is stable while they are referenced here."""
 
 
 def join(plan: BatchPlan, stage: int, task: int, messages: Iterable[Message]) -> Iterator[Message]:

@@ -47,7 +47,7 @@ class Results:
                 continue
             output = pa.record_batch({name: one.evaluate(rows) for name, one in self._query.output})
             if self._query.distinct:
-                yield from self._deal(output)
+                yield from self._route_distinct(output)
             else:
                 yield from self.keep(output)
 
@@ -66,7 +66,7 @@ class Results:
             assert self._query.grouping is not None, "only a grouping has views"
             yield wire.view(self._index, aggregate.merge(self._query.grouping, self._views))
 
-    def _deal(self, output: pa.RecordBatch) -> Iterator[Message]:
+    def _route_distinct(self, output: pa.RecordBatch) -> Iterator[Message]:
         """Route distinct rows to the deduplicator of their hash."""
         keys = fingerprints(output)
         lanes = keys.lo if keys.hi is None else keys.lo ^ hashes(keys.hi, np.zeros(0, np.uint64))

@@ -33,7 +33,7 @@ _STYLES = (
     ("font-awesome", "css/fontawesome.min.css"),
     ("/bootstrap.", "css/bootstrap.min.css"),
 )
-"""What an address contains, and the file that stands for it."""
+"""Part of an address, and the local file that replaces it."""
 
 _STATUS = "_validation_success_text"
 _ICONS = {True: "fa-check-circle text-success", False: "fa-times text-danger"}
@@ -57,7 +57,7 @@ def offline(page: str, root: str) -> str:
     home = f"{root}{OFFLINE}"
 
     def style(found: re.Match[str]) -> str:
-        name = _stand_in(found[1], _STYLES)
+        name = _local_asset(found[1], _STYLES)
         return f'<link rel="stylesheet" href="{home}/{name}">' if name else ""
 
     rows = _ROWS.search(page)
@@ -86,7 +86,7 @@ def _cell(row: dict[str, object], column: str) -> str:
     return f'<td><a href="{escape(str(row[_LINK]))}">{text}</a></td>' if column == "run_name" else f"<td>{text}</td>"
 
 
-def _stand_in(address: str, known: tuple[tuple[str, str], ...]) -> str | None:
+def _local_asset(address: str, known: tuple[tuple[str, str], ...]) -> str | None:
     return next((name for part, name in known if part in address), None)
 
 
@@ -96,13 +96,13 @@ def place_assets(docs: Path) -> None:
     stamp = home / "version"
     if stamp.exists() and stamp.read_text() == _version():
         return
-    shutil.copytree(_theirs(), docs / "static", dirs_exist_ok=True)
+    shutil.copytree(_vendor_static(), docs / "static", dirs_exist_ok=True)
     for folder in (ASSETS, OURS):
         shutil.copytree(folder, home, dirs_exist_ok=True)
     stamp.write_text(_version())
 
 
-def _theirs() -> Path:
+def _vendor_static() -> Path:
     """Great Expectations' own `static` files: pictures, fonts, styles."""
     found = find_spec("great_expectations")
     origin = None if found is None else found.origin
@@ -114,7 +114,7 @@ def _theirs() -> Path:
 def _version() -> str:
     """A hash over all assets: they are replaced when it changes."""
     total = hashlib.sha256()
-    for folder in (ASSETS, OURS, _theirs()):
+    for folder in (ASSETS, OURS, _vendor_static()):
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             total.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     return total.hexdigest()

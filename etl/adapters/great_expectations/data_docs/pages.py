@@ -92,7 +92,7 @@ class Pages:
             _put(self.docs / "index.html", _index(reversed(newest)))
 
     def _page(self, stored: Path) -> Listed | None:
-        """Make the page of a result; nothing of one that a power cut has torn: its batch is audited again."""
+        """Build the page of a result; skips one damaged by a power cut, as its batch is audited again."""
         from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
         from great_expectations.render.renderer import ValidationResultsPageRenderer
 
@@ -106,7 +106,7 @@ class Pages:
         try:
             content = ValidationResultsPageRenderer().render(result)
             text = ResultPages().render(content, data_context_id=None, show_how_to_buttons=False)
-        except Exception as error:  # depends on what the expectation has returned; the batch's report goes on
+        except Exception as error:  # depends on the expectation's result; the batch's report continues
             text = _not_rendered(line, error)
         _put(self.docs / line.page, offline(text, "../" * len(line.page.parent.parts)))
         return line
@@ -134,7 +134,7 @@ class Pages:
 def _line_of(stored: Path) -> Listed | None:
     try:
         result = json.loads(stored.read_text())
-    except ValueError:  # torn by a power cut
+    except ValueError:  # damaged by a power cut
         return None
     asset = result["meta"].get("active_batch_definition", {}).get("data_asset_name")
     return Listed.of(stored, bool(result["success"]), asset)
@@ -152,7 +152,7 @@ def _index(lines: Iterable[Listed]) -> str:
 
 
 def _not_rendered(line: Listed, error: Exception) -> str:
-    """The page of a result for which Great Expectations fails to make one."""
+    """A placeholder page for a result that Great Expectations fails to render."""
     title = escape(f"Batch {line.run} of {line.pipeline}")
     verdict = "All expectations are met." if line.success else "Some expectations are not met."
     return (
@@ -163,7 +163,7 @@ def _not_rendered(line: Listed, error: Exception) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """Write a file atomically. Not synced: the mart does not depend on it, so a power cut may tear the newest."""
+    """Write a file atomically. Not synced: the mart does not depend on it; a power cut may damage the newest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(text, encoding="utf-8")

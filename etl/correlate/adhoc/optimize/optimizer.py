@@ -65,7 +65,7 @@ class Optimizer:
             state.queries[query.name] = query
             state.fresh.add(query.name)
             state.changed += 1
-            decisions.append(_shared_words(slot, query, shared))
+            decisions.append(_sharing_decision(slot, query, shared))
         state.plan = Plan(choices)
         return state.plan, decisions
 
@@ -109,7 +109,7 @@ class Optimizer:
         plan = self._reorder(model, groups, holistic=holistic)
         ordering = Ordering(model, state.queries, groups)
         before = ordering.total(Plan({n: Choice(c.tree, groups[n]) for n, c in state.plan.choices.items()}))
-        decisions += _order_words(slot, state.plan, plan)
+        decisions += _order_decisions(slot, state.plan, plan)
         how = "all" if holistic else "only the changed ones and whom they meet"
         cost, many = ordering.total(plan), len(state.queries)
         words = f"{state.changed} of {many} queries changed: planned {how}; cost {cost:,.0f}, {before:,.0f} before"
@@ -140,7 +140,7 @@ class Optimizer:
                 for name in group:
                     numbers[name][edge] = number
             decisions += [
-                _group_words(slot, edge, grouping, group) for group in groups if group & set(fresh) or holistic
+                _group_decision(slot, edge, grouping, group) for group in groups if group & set(fresh) or holistic
             ]
         return numbers, decisions
 
@@ -184,7 +184,7 @@ class Optimizer:
         return [name for name in self.state.queries if any(item in fresh for item in groups[name].items())]
 
 
-def _shared_words(slot: int, query: Query, shared: Node | None) -> Decision:
+def _sharing_decision(slot: int, query: Query, shared: Node | None) -> Decision:
     if shared is None:
         words = f"shares scans and indexes of {', '.join(query.streams)}; none of its joins runs yet"
         return Decision(slot, "share", query.name, words, {"streams_shared": 0})
@@ -192,7 +192,7 @@ def _shared_words(slot: int, query: Query, shared: Node | None) -> Decision:
     return Decision(slot, "share", query.name, words, {"streams_shared": len(shared.tree.streams)})
 
 
-def _group_words(slot: int, edge: Edge, grouping: Grouping, group: Group) -> Decision:
+def _group_decision(slot: int, edge: Edge, grouping: Grouping, group: Group) -> Decision:
     cost = grouping.explained(group)
     names = ", ".join(sorted(group)[:5]) + (f" and {len(group) - 5} more" if len(group) > 5 else "")
     if len(group) == 1:
@@ -204,7 +204,7 @@ def _group_words(slot: int, edge: Edge, grouping: Grouping, group: Group) -> Dec
     )
 
 
-def _order_words(slot: int, before: Plan, after: Plan) -> list[Decision]:
+def _order_decisions(slot: int, before: Plan, after: Plan) -> list[Decision]:
     return [
         Decision(slot, "order", name, f"joins {choice.tree} instead of {before.choices[name].tree}")
         for name, choice in after.choices.items()

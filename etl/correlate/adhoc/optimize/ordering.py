@@ -72,7 +72,7 @@ class Ordering:
     def initial(self, names: Iterable[str]) -> dict[str, Choice]:
         """Step 1: every query separately, assuming that all possible sharing happens."""
         potential = self._potential(self._queries)
-        return {name: Choice(self._best_hoped(name, potential), self._groups[name]) for name in names}
+        return {name: Choice(self._best_tree(name, potential), self._groups[name]) for name in names}
 
     def _potential(self, names: Iterable[str]) -> dict[Node, set[str]]:
         """The queries that could share each two-way or larger subquery."""
@@ -93,7 +93,7 @@ class Ordering:
                     found |= {Choice(tree, self._groups[query.name]).nodes()[-1] for tree in trees}
         return found
 
-    def _best_hoped(self, name: str, potential: Mapping[Node, set[str]]) -> Join:
+    def _best_tree(self, name: str, potential: Mapping[Node, set[str]]) -> Join:
         """Dynamic programming: the best tree of each connected set of streams from the best trees of its parts."""
         query = self._queries[name]
         best: dict[frozenset[str], tuple[float, Tree]] = {frozenset((s,)): (0.0, Leaf(s)) for s in query.streams}
@@ -103,14 +103,14 @@ class Ordering:
                 edges = _within(frozenset(query.edges), streams)
                 if len(edges) == size - 1:
                     best[streams] = min(
-                        (self._hoped(name, best, streams, edges, cut, potential) for cut in sorted(edges)),
+                        (self._cost_and_tree(name, best, streams, edges, cut, potential) for cut in sorted(edges)),
                         key=lambda each: (each[0], str(each[1])),
                     )
         tree = best[frozenset(query.streams)][1]
         assert isinstance(tree, Join), "a query joins at least two streams"
         return tree
 
-    def _hoped(
+    def _cost_and_tree(
         self, name: str, best: Mapping[frozenset[str], tuple[float, Tree]], streams: frozenset[str],
         edges: frozenset[Edge], cut: Edge, potential: Mapping[Node, set[str]],
     ) -> tuple[float, Tree]:  # fmt: skip

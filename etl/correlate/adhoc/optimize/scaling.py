@@ -60,21 +60,21 @@ def scale(
     for at, task in enumerate(tasks):
         if _late(task, config) and task.free_threads and task.memory < config.busy:
             threads[at] = task.threads + 1
-            decisions.append(_words(slot, "up", at, task, f"its node has {task.free_threads} free"))
+            decisions.append(_decision(slot, "up", at, task, f"its node has {task.free_threads} free"))
         elif task.load < config.idle and task.threads > 1 and not _late(task, config):
             threads[at] = task.threads - 1
-            decisions.append(_words(slot, "down", at, task, "it is idle"))
+            decisions.append(_decision(slot, "down", at, task, "it is idle"))
     full = [at for at, task in enumerate(tasks) if at not in threads and _needs_out(task, config, unshared_queries)]
     if full and len(tasks) < config.max_tasks:
         worst = max(full, key=lambda at: (tasks[at].latencies_s[-1:], tasks[at].load))
         changed = partitioning.split(worst)
         why = f"{unshared_queries} new queries share no join" if not _late(tasks[worst], config) else "its node is full"
-        decisions.append(_words(slot, "out", worst, tasks[worst], why))
+        decisions.append(_decision(slot, "out", worst, tasks[worst], why))
     elif not threads:
         idle = [a for a in range(len(tasks) - 1) if _idle(tasks[a], config) and _idle(tasks[a + 1], config)]
         if idle:
             changed = partitioning.merge(idle[0])
-            decisions.append(_words(slot, "in", idle[0], tasks[idle[0]], f"task {idle[0] + 1} is idle too"))
+            decisions.append(_decision(slot, "in", idle[0], tasks[idle[0]], f"task {idle[0] + 1} is idle too"))
     return Scaling(threads, None if changed == partitioning else changed, tuple(decisions))
 
 
@@ -94,7 +94,7 @@ def _idle(task: TaskLoad, config: ScalingConfig) -> bool:
     return task.load < config.idle and task.memory < config.idle and not _late(task, config)
 
 
-def _words(slot: int, action: Action, at: int, task: TaskLoad, why: str) -> Decision:
+def _decision(slot: int, action: Action, at: int, task: TaskLoad, why: str) -> Decision:
     latency = task.latencies_s[-1] if task.latencies_s else 0.0
     words = (
         f"scale {action}: task {at} is {latency:.1f} s late at {task.load:.0%} load on {task.threads} threads; {why}"

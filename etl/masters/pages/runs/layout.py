@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""How an Arrow IPC stream ends."""
+"""The end marker of an Arrow IPC stream."""
 
 _PREFIX = 8  # continuation mark and length, before a message's metadata
 

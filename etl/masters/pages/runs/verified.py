@@ -25,7 +25,7 @@ Marks = npt.NDArray[np.bool_]
 
 _DAY_S = 86_400
 _TICK_S = 0.02
-"""Longer than two writes can be apart and still leave a file with the same time."""
+"""Longer than the resolution of file timestamps."""
 
 
 def marks_of(run: Path, pages: int) -> Marks:
