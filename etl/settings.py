@@ -28,7 +28,16 @@ from etl.errors import SettingsError
 
 PREFIX = "FRONTSTAGE_"
 PROJECT = Path(__file__).resolve().parents[1]
-"""The checkout: where `dags/`, `sql/` and `warehouse/` are."""
+"""Where `etl/`, `sql/` and `warehouse/` are: the checkout, or the folder that the wheel was installed into."""
+IN_CHECKOUT = (PROJECT / "bin" / "setup").is_file()
+DAG_FILES = (PROJECT / "etl" / "airflow" / "dag_files").resolve()
+"""The DAG files: `dags/` of the checkout, which a wheel keeps inside the package."""
+JARS_REMEDY = (
+    f"run `make setup`, or name their folder in {PREFIX}JARS"
+    if IN_CHECKOUT
+    else f"set {PREFIX}JARS to `var/jars` of a clone of the repository in which `make setup` was run"
+)
+"""What to do where the jars beside Spark's own are missing. A wheel has their sums, not the jars."""
 
 _LONGEST_SOCKET_PATH = 100  # the system allows 107 bytes
 Tactic = Literal["auto", "inlj", "cinlj", "hybridjoin", "chybridjoin", "meshjoin", "cmeshjoin"]
@@ -38,12 +47,20 @@ ReadRule = Literal["best_first", "position"]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
+def _default_home() -> Path:
+    """The checkout. Without one the current folder: what is written never goes among installed packages."""
+    return PROJECT if IN_CHECKOUT else Path.cwd()
+
+
 class Settings(BaseSettings):
     """What a user may set. Names carry their unit; every path is made absolute against `home`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
 
-    home: Path = Field(PROJECT, description="Folder of `frontstage.toml` and, by default, of everything written.")
+    home: Path = Field(
+        default_factory=_default_home,
+        description="Folder of `frontstage.toml` and, by default, of everything written.",
+    )
     var: Path = Field(Path("var"), description="Everything the project writes: data, logs, reports.")
     pipelines: Path = Field(
         Path("warehouse/pipelines"),
@@ -176,6 +193,11 @@ class Settings(BaseSettings):
     openlineage_url: str | None = Field(None, description="Where OpenLineage events of batches are posted.")
     disk_free_bytes: int = Field(2 * 2**30, ge=0, description="Free disk space below which nothing is started.")
 
+    @field_validator("home", mode="after")
+    @classmethod
+    def _from_here(cls, home: Path) -> Path:
+        return home.absolute()  # our services do not run in the folder that the command was given in
+
     @field_validator(
         "var",
         "archive",
@@ -194,7 +216,7 @@ class Settings(BaseSettings):
     def _absolute(cls, path: Path | None, info: Any) -> Path | None:
         if path is None:
             return None
-        home: Path = info.data.get("home", PROJECT)
+        home: Path = info.data.get("home", PROJECT)  # a bad `home` is refused anyway
         if info.field_name in ("pipelines", "streams", "correlations") and not (home / path).is_dir():
             home = PROJECT
         return home / path  # an absolute path stays what it is
@@ -208,7 +230,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        home = Path(os.environ.get(f"{PREFIX}HOME") or PROJECT)
+        home = Path(os.environ.get(f"{PREFIX}HOME") or _default_home())
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, home / "frontstage.toml")
 
     @cached_property

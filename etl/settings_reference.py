@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from etl.settings import PREFIX, PROJECT, Settings
+from etl.errors import MissingPart
+from etl.settings import IN_CHECKOUT, PREFIX, PROJECT, Settings
 
 PAGE = PROJECT / "docs" / "configuration.md"
 
@@ -27,8 +28,8 @@ Nothing has to be set. A value is looked for in this order; the first one found 
 
 1. an environment variable: `{PREFIX}` and the name in capitals, such as `{PREFIX}AIRFLOW_PORT=8090`. An
    empty one counts as not set;
-2. the file `frontstage.toml` in the folder that `{PREFIX}HOME` names, by default the checkout, such as
-   `airflow_port = 8090`;
+2. the file `frontstage.toml` in the folder that `{PREFIX}HOME` names, such as `airflow_port = 8090`. By default
+   that is the checkout, and for an installed wheel the folder in which a command or a process is started;
 3. the default.
 
 An unknown name and a value that is not allowed are both refused, with what is allowed, and the command ends
@@ -92,9 +93,9 @@ def _section(title: str, names: list[str], settings: Mapping[str, Mapping[str, A
 
 
 def _default(name: str, schema: Mapping[str, Any]) -> str:
-    value = schema["default"]
     if name == "home":  # a folder of the reader's machine, not of the one that wrote the page
-        return "the checkout"
+        return "the checkout; for an installed wheel the current folder"
+    value = schema["default"]
     if value is None:
         return "not set"
     if isinstance(value, int) and value >= 2**20 and value % 2**20 == 0:
@@ -131,7 +132,11 @@ def main(arguments: list[str], target: Path = PAGE) -> int:
     """Write the page, or only look whether it is what would be written."""
     parser = argparse.ArgumentParser(prog="python -m etl.settings_reference", description=page.__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the page is stale")
-    if not parser.parse_args(arguments).check:
+    asked = parser.parse_args(arguments)
+    if target == PAGE and not IN_CHECKOUT:
+        print("docs/configuration.md is a file of the repository; run this in a clone of it", file=sys.stderr)
+        return MissingPart.exit_code
+    if not asked.check:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(page())
         return 0

