@@ -17,10 +17,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from etl.errors import MissingPart, PortTaken, SettingsError
-from etl.settings import PREFIX, PROJECT, Settings
+from etl.settings import JARS_REMEDY, PREFIX, Settings
 
 JAVA = 17
-JAR_SUMS = PROJECT / "requirements" / "jars.sha256"
+JAR_SUMS = Path(__file__).with_name("jars.sha256")
 
 
 def require(settings: Settings, services: Collection[str]) -> None:
@@ -104,17 +104,18 @@ def java() -> str:
 
 def jars(settings: Settings, sums: bool = True) -> str:
     """Check that the pinned Delta jars exist; with `sums`, also their checksums."""
-    remedy = "run `make setup`"
     try:
         lines = [line.split() for line in JAR_SUMS.read_text().splitlines() if line.strip()]
     except OSError:
-        raise MissingPart(f"{JAR_SUMS} is missing", "restore it from the repository") from None
+        raise MissingPart(
+            f"{JAR_SUMS} is missing", "restore it from the repository, or install its wheel again"
+        ) from None
     for digest, name in lines:
         path = settings.jars / name.lstrip("*")
         if not path.is_file():
-            raise MissingPart(f"{path} is missing", remedy)
+            raise MissingPart(f"{path} is missing", JARS_REMEDY)
         if sums and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-            raise MissingPart(f"{path} is not the file that was pinned", f"remove it and {remedy}")
+            raise MissingPart(f"{path} is not the file that was pinned", f"remove it and {JARS_REMEDY}")
     return f"{len(lines)} jars{', checksums right' if sums else ''}"
 
 

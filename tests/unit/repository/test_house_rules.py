@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from etl.settings import PROJECT
+from etl.stack.preflight import JAR_SUMS
 
 REQUIREMENTS = PROJECT / "requirements"
 LOCKS = sorted(REQUIREMENTS.glob("*.lock"))
@@ -99,9 +100,9 @@ def test_the_jars_are_built_for_the_spark_that_is_locked() -> None:
     _, artifact, version = coordinate.split(":")
     assert artifact == f"delta-spark_{minor}_2.13"
     assert version.split(".")[:2] == pins["delta-spark"].split(".")[:2]
-    assert f"io.delta_{artifact}-{version}.jar" in (REQUIREMENTS / "jars.sha256").read_text()
+    assert f"io.delta_{artifact}-{version}.jar" in JAR_SUMS.read_text()
 
 
 def test_every_jar_has_a_full_sum() -> None:
-    for line in (REQUIREMENTS / "jars.sha256").read_text().splitlines():
+    for line in JAR_SUMS.read_text().splitlines():
         assert re.fullmatch(r"[0-9a-f]{64}  [\w.-]+\.jar", line), line

@@ -55,7 +55,7 @@ class Tree:
         self.path.mkdir()
         for tool in TOOLS:
             (self.path / tool).symlink_to(shutil.which(tool) or tool)
-        for part in ("bin/setup", "pyproject.toml", "requirements"):
+        for part in ("bin/setup", "pyproject.toml", "requirements", "etl/stack/jars.sha256"):
             source, target = PROJECT / part, self.root / part
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
@@ -232,7 +232,7 @@ class Jars:
 
     def want(self, **contents: str) -> None:
         lines = [f"{hashlib.sha256(text.encode()).hexdigest()}  {name}.jar" for name, text in contents.items()]
-        (self.tree.root / "requirements" / "jars.sha256").write_text("\n".join(lines) + "\n")
+        (self.tree.root / "etl" / "stack" / "jars.sha256").write_text("\n".join(lines) + "\n")
 
     def offer(self, **contents: str) -> None:
         for name, text in contents.items():
