@@ -3,20 +3,19 @@
     from etl.airflow.all_dags import all_dags  # airflow: dag
     globals().update(all_dags())
 
-The DAG files are those of the checkout, or of the installed wheel, which keeps them under `share/frontstage/dags`.
+The DAG files are those of the checkout, or of the installed wheel, which keeps them in `etl/airflow/dag_files`.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import sysconfig
 from pathlib import Path
 from types import ModuleType
 
 from airflow.sdk import DAG
 
 from etl.errors import MissingPart
-from etl.settings import PROJECT
+from etl.settings import DAG_FILES
 
 
 def all_dags() -> dict[str, DAG]:
@@ -29,9 +28,8 @@ def all_dags() -> dict[str, DAG]:
 
 def folder() -> Path:
     """The folder of the DAG files."""
-    for place in (PROJECT / "dags", Path(sysconfig.get_path("data")) / "share" / "frontstage" / "dags"):
-        if (place / "pipelines.py").is_file():
-            return place
+    if (DAG_FILES / "pipelines.py").is_file():
+        return DAG_FILES
     raise MissingPart("the DAG files of Frontstage are not installed", "install its wheel again")
 
 

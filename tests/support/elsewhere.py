@@ -32,9 +32,9 @@ def fresh_clone(to: Path) -> Path:
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=PROJECT, capture_output=True, text=True, check=True).stdout.split("\0")
     for name in filter(None, names):
-        if (PROJECT / name).is_file():
+        if (PROJECT / name).is_file() or (PROJECT / name).is_symlink():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(PROJECT / name, to / name)
+            shutil.copy2(PROJECT / name, to / name, follow_symlinks=False)
     return to
 
 

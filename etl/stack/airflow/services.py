@@ -1,7 +1,7 @@
 """Airflow's processes: their environment, and how they are started.
 
     api-server      127.0.0.1:<airflow_port>, one worker      scheduler   LocalExecutor, tasks as its children
-    dag-processor   reads `dags/` of the checkout             triggerer   waits on behalf of deferred tasks
+    dag-processor   reads the DAG files                       triggerer   waits on behalf of deferred tasks
 
 All of Airflow's configuration comes as environment, secrets included; its home holds no configuration worth
 editing. The metadata is a database of the stack's Postgres. The numbers below trade a little idle work for
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psycopg2
 
-from etl.settings import PROJECT, Settings
+from etl.settings import DAG_FILES, PROJECT, Settings
 from etl.stack import postgres
 from etl.stack.credentials import credentials
 from etl.stack.environment import project_environment
@@ -45,7 +45,7 @@ def environment(settings: Settings) -> dict[str, str]:
 def _options(settings: Settings) -> dict[str, str]:
     ours = credentials(settings)
     return {
-        "CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "CORE__DAGS_FOLDER": str(DAG_FILES),
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__PARALLELISM": "4",
