@@ -1,8 +1,8 @@
 """Meeting attributes: routing documents without the key to those that have it (ADR 105).
 
 A document that lacks the key could be broadcast; it suffices to send it to its partners. Some of the attributes that
-nearly all such documents have are chosen, one after the other, as *meeting attributes*. A document with the key is announced by
-its first pair among them:
+nearly all such documents have are chosen, one after the other, as *meeting attributes*. A document with the key is
+announced by its first pair among them:
 
     key User, meeting Severity, Host            announced by          goes to
     {User:u1 Host:h1 Severity:Info}             Severity:Info         partition of u1
