@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +126,8 @@ def test_checkpoints_are_made_though_every_other_entry_is_somebody_elses(table: 
         else:
             (log / f"{version:020d}.json").write_text('{"commitInfo": {"timestamp": 0, "operation": "OTHER"}}')
     made = sorted(int(name[:20]) for name in entries(table) if ".checkpoint." in name)
-    assert len(made) == 2
-    assert 50 <= made[1] - made[0] <= 51
+    assert len(made) >= 2, "how many fit depends on the table's turn"
+    assert all(50 <= later - earlier <= 51 for earlier, later in pairwise(made))
     assert ids(table) == [0, *range(first, 110, 2)]
 
 
