@@ -34,15 +34,18 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_files(paths: Iterable[Path]) -> None:
-    """Sync existing files, and the folders that contain them."""
-    folders = set()
+    """Sync existing files, then the folders that contain them, in the order in which they were given.
+
+    What refers to other files is given after them: after a power cut it may be missing, but never refers to nothing.
+    """
+    folders: dict[Path, None] = {}
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        folders.add(path.parent)
+        folders[path.parent] = None
     for folder in folders:
         sync_folder(folder)
 

@@ -18,6 +18,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,17 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
-from etl.adapters.delta.table import CONFIGURATION, Identity, identity, nullable, require_plain, require_whole
+from etl.adapters.delta.table import (
+    CONFIGURATION,
+    Identity,
+    identity,
+    nullable,
+    require_plain,
+    require_whole,
+    sync_version,
+)
 from etl.adapters.durable import make_folder, sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 
@@ -59,7 +69,9 @@ class DeltaAppender:
             actions = [_commit_info(batch), *self._first(files[0]), self._transaction(batch)]
             if self._commit([*actions, *map(self._added, files)]):
                 self._batch = batch
-                self._checkpoint()
+                # The batch is in the table; without a checkpoint readers only take longer. The next entry tries again.
+                with suppress(DeltaError, OSError):
+                    self._checkpoint()
                 return True
         return False
 
@@ -74,6 +86,8 @@ class DeltaAppender:
         if same and not self._entry(self._version + 1).exists():
             return
         self._version, self._batch = self._read()
+        if self._seen is None and self._version >= 0:  # whoever wrote it may have died before they synced it
+            sync_version(self.folder, self._version)
         self._seen = None if self._version < 0 else identity(self._entry(self._version))
 
     def _read(self) -> tuple[int, int]:

@@ -107,7 +107,8 @@ def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
         return _number(low, ROUND_FLOOR), _number(high, ROUND_CEILING)
     if isinstance(low, datetime):  # compared to the millisecond
         up = timedelta(microseconds=-high.microsecond % 1000)
-        return _moment(low), _moment(high + up)
+        last = datetime.max.replace(tzinfo=high.tzinfo)  # nothing is later; some readers compare microseconds, too
+        return _moment(low), _moment(high + up) if high <= last - up else f"{last:%Y-%m-%dT%H:%M:%S.%f}Z"
     if isinstance(low, str):
         return _text(low), _text(high) + ("" if _text(high) == high else _LAST)
     return None
@@ -121,7 +122,7 @@ def _number(value: Decimal, rounding: str) -> int | float:
 
 
 def _moment(value: datetime) -> str:
-    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    return f"{value.year:04d}-{value:%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
 
 
 def _text(value: str) -> str:

@@ -11,12 +11,10 @@ the newest entries alone; nothing is read when the newest entry is unchanged.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,9 +22,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import TableNotFoundError
 
 from etl.adapters.delta.append import DeltaAppender
-from etl.adapters.delta.table import CONFIGURATION, Identity, identity, missing, nullable, require_whole
+from etl.adapters.delta.table import CONFIGURATION, Identity, identity, missing, nullable, require_whole, sync_version
 from etl.adapters.delta.torn import put_aside
-from etl.adapters.durable import make_folder, sync_files, sync_folder
+from etl.adapters.durable import make_folder, sync_files
 from etl.adapters.ledger import DataFile
 
 
@@ -89,7 +87,10 @@ class DeltaLog:
         known = self._open.get(table)
         if known is None or known.is_replaced():
             put_aside(self.folder(table))
-            return self._keep(table, DeltaTable(str(self.folder(table))))
+            opened = self._keep(table, DeltaTable(str(self.folder(table))))
+            # Whoever wrote the newest version may have died before they synced it, and the ledger relies on it.
+            sync_version(self.folder(table), opened.handle.version())
+            return opened
         return known
 
     def _keep(self, table: str, handle: DeltaTable) -> _Opened:
@@ -161,14 +162,8 @@ class DeltaLog:
         return True
 
     def sync(self, table: str) -> None:
-        """Sync the newest version to disk: log entry, added files, checkpoint. delta-rs syncs nothing."""
-        log, version = self.folder(table) / "_delta_log", self.table(table).version()
-        entry = log / f"{version:020d}.json"
-        actions = [json.loads(line) for line in entry.read_bytes().splitlines()]
-        added = [self.folder(table) / unquote(one["add"]["path"]) for one in actions if "add" in one]
-        beside = [log / f"{version:020d}.checkpoint.parquet", log / "_last_checkpoint"]
-        sync_files([*added, entry, *(path for path in beside if path.exists())])
-        sync_folder(self.folder(table))
+        """Sync the newest version to disk."""
+        sync_version(self.folder(table), self.table(table).version())
 
     def rows(self, table: str) -> int:
         """The number of rows, from the statistics in the log."""

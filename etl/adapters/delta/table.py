@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
+from etl.adapters.durable import sync_files, sync_folder
 from etl.adapters.ledger import DataFile
 from etl.errors import TerminalError
 
@@ -120,6 +123,22 @@ def identity(entry: Path) -> Identity | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_ino, found.st_mtime_ns
+
+
+def sync_version(folder: Path, version: int) -> None:
+    """Sync a version to disk: log entry, added files, checkpoint. delta-rs syncs nothing.
+
+    What does not exist is left out: entries and files of a version that somebody compacted are gone.
+    """
+    log = folder / "_delta_log"
+    entry = log / f"{version:020d}.json"
+    if not entry.exists():
+        return
+    actions = [json.loads(line) for line in entry.read_bytes().splitlines()]
+    added = [folder / unquote(one["add"]["path"]) for one in actions if "add" in one]
+    written = [*added, entry, log / f"{version:020d}.checkpoint.parquet", log / "_last_checkpoint"]
+    sync_files(path for path in written if path.exists())
+    sync_folder(folder)
 
 
 def require_whole(folder: Path, files: Sequence[DataFile], batch: int) -> None:

@@ -69,6 +69,7 @@ class Dimensions:
         row = {name: known.get(name) for name in schema.names}
         commit = CommitProperties(app_transactions=[Transaction(application, 1)])
         write_deltalake(table, pa.Table.from_pylist([row], schema), mode="append", commit_properties=commit)
+        self.delta.sync(_table(master))
 
     def _sync(self, pinned: PinnedMaster, progress: Progress) -> None:
         master = pinned.master

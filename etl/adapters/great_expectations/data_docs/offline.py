@@ -23,6 +23,8 @@ from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
+from etl.adapters.durable import sync_files, write_durably
+
 ASSETS = Path(__file__).with_name("assets")
 OURS = Path(__file__).with_name("ours")
 OFFLINE = "static/offline"
@@ -99,7 +101,8 @@ def place_assets(docs: Path) -> None:
     shutil.copytree(_vendor_static(), docs / "static", dirs_exist_ok=True)
     for folder in (ASSETS, OURS):
         shutil.copytree(folder, home, dirs_exist_ok=True)
-    stamp.write_text(_version())
+    sync_files(path for path in (docs / "static").rglob("*") if path.is_file())
+    write_durably(stamp, _version().encode())  # last: what it stands for is on disk
 
 
 def _vendor_static() -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,19 @@ def table(tmp_path: Path) -> DeltaAppender:
 def part(table: DeltaAppender, name: str, *ids: int) -> DataFile:
     rows = pa.table({"id": pa.array(ids, pa.int64()), "at": pa.array([0] * len(ids), pa.timestamp("us", "UTC"))})
     return write_part(table.folder.parent, "results", name, rows)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[str]]:
+    """The names of what is synced from now on."""
+    names: set[str] = set()
+    real = os.fsync
+
+    def sync(descriptor: int) -> None:
+        names.add(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    return lambda: names
 
 
 def ids(table: DeltaAppender) -> list[int]:
@@ -129,6 +144,33 @@ def test_checkpoints_are_made_though_every_other_entry_is_somebody_elses(table: 
     assert len(made) >= 2, "how many fit depends on the table's turn"
     assert all(50 <= later - earlier <= 51 for earlier, later in pairwise(made))
     assert ids(table) == [0, *range(first, 110, 2)]
+
+
+def test_a_checkpoint_that_fails_takes_nothing_from_its_batch_and_is_made_with_the_next(
+    table: DeltaAppender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: DeltaTable) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(append, "_CHECKPOINT_EVERY", 1)
+        full.setattr(DeltaTable, "create_checkpoint", fail)
+        assert table.add([part(table, "a.parquet", 1)], 1)
+        assert table.add([part(table, "b.parquet", 2)], 2)
+    assert not any(".checkpoint." in name for name in entries(table))
+    monkeypatch.setattr(append, "_CHECKPOINT_EVERY", 1)
+    assert table.add([part(table, "c.parquet", 3)], 3)
+    assert any(".checkpoint." in name for name in entries(table))
+    assert ids(table) == [1, 2, 3]
+
+
+def test_an_entry_that_its_writer_may_not_have_synced_is_synced_by_the_next(
+    table: DeltaAppender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.add([part(table, "a.parquet", 1)], 1)
+    synced = watched(monkeypatch)
+    assert not DeltaAppender(table.folder, "app").add([part(table, "a.parquet", 1)], 1)
+    assert {f"{0:020d}.json", "_delta_log"} <= synced()
 
 
 def test_files_that_are_not_as_they_were_written_are_refused(table: DeltaAppender) -> None:

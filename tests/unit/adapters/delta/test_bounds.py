@@ -50,6 +50,28 @@ def test_a_filter_finds_the_least_and_the_most(rows: ds.Dataset, name: str) -> N
         assert rows.to_table(filter=ds.field(name) == pa.scalar(value, kind)).num_rows == 1, value
 
 
+@pytest.mark.parametrize("year", [1, 999, 1000])
+def test_a_filter_finds_times_of_early_years(tmp_path: Path, year: int) -> None:
+    early = datetime(year, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    assert found_by_their_values(tmp_path, pa.timestamp("us", "UTC"), early) == 1
+
+
+@pytest.mark.parametrize("microsecond", [0, 998_999, 999_000, 999_001, 999_999])
+def test_a_filter_finds_the_end_of_time(tmp_path: Path, microsecond: int) -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, microsecond, tzinfo=UTC)
+    assert found_by_their_values(tmp_path, pa.timestamp("us", "UTC"), last) == 1
+
+
+def found_by_their_values(root: Path, kind: pa.DataType, value: Any) -> int:
+    """How many rows a filter finds that asks for just this value, in a table that holds it once."""
+    values = pa.table({"at": pa.array([value], kind)})
+    log = DeltaLog(root, "app")
+    log.create("t", values.schema)
+    log.add("t", [write_part(root, "t", "one.parquet", values)], 1)
+    rows = DeltaTable(str(root / "t")).to_pyarrow_dataset()
+    return int(rows.to_table(filter=ds.field("at") == pa.scalar(value, kind)).num_rows)
+
+
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20), min_size=2))
 def test_bounds_of_decimals_hold_them_without_an_exponent(values: list[Decimal]) -> None:
     low, high = _bounds(min(values), max(values)) or (1, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -150,6 +151,30 @@ def test_corrections_lie_in_a_folder_of_their_own_and_are_merged_once(log: Delta
     (log.root / "_corrections" / "b.parquet").unlink()
     with pytest.raises(FilesMissing, match="missing in _corrections"):
         log.correct("fact", files, ["id"], 4)
+
+
+def test_a_correction_whose_writer_died_before_the_sync_is_synced_by_the_next(
+    log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.create("fact", SCHEMA.append(pa.field("batch", pa.int64())))
+    rows = pa.table({"id": [1], "name": ["?"], "batch": [1]})
+    log.add("fact", [write_part(log.root, "fact", "a.parquet", rows)], 1)
+    correction = [write_part(log.root, "_corrections", "b.parquet", rows.set_column(1, "name", [["a"]]))]
+    with monkeypatch.context() as killed:
+        killed.setattr(DeltaLog, "sync", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            log.correct("fact", correction, ["id"], 2)
+    version = DeltaTable(str(log.folder("fact"))).version()
+    synced: set[str] = set()
+    real = os.fsync
+
+    def sync(descriptor: int) -> None:
+        synced.add(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    assert not DeltaLog(log.root, "app").correct("fact", correction, ["id"], 2)
+    assert f"{version:020d}.json" in synced
 
 
 def test_a_column_that_is_new_in_the_declaration_is_added_and_old_files_have_nulls(log: DeltaLog) -> None:

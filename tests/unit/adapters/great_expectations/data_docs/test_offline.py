@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from pathlib import Path
 
@@ -48,6 +49,23 @@ def test_assets_are_placed_once_and_again_when_they_differ(tmp_path: Path) -> No
     (tmp_path / OFFLINE / "version").write_text("an older one")
     place_assets(tmp_path)
     assert style.read_bytes() == (ASSETS / "css" / "bootstrap.min.css").read_bytes()
+
+
+def test_the_version_is_noted_after_what_it_stands_for_was_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    real = os.fsync
+
+    def sync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    place_assets(tmp_path)
+    noted = next(at for at, path in enumerate(synced) if path.name == ".version.tmp")
+    files = {path for path in (tmp_path / "static").rglob("*") if path.is_file() and path.name != "version"}
+    assert files <= set(synced[:noted])
 
 
 def test_styles_refer_to_nothing_outside(tmp_path: Path) -> None:
