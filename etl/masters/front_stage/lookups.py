@@ -50,16 +50,17 @@ class PacedLookup:
     def _note(self, keys: int, took_s: float) -> None:
         """Update the cost per key from a chunk, and decide whether larger chunks pay."""
         before, now = self.key_s, took_s / keys
+        if before is not None and took_s > CHUNK_S and took_s > 2 * before * max(keys, self.least):
+            self.key_s, self.least, self.settled = None, _FIRST, False  # the store has changed
+            return
         if keys < self.least:  # the last keys of a round: the cost of the call is divided among fewer
             return
         self.key_s = now
         if took_s <= CHUNK_S:
             return
-        if before is not None and now > 2 * before:  # the store has changed
-            self.key_s, self.least, self.settled = None, _FIRST, False
-        elif self.settled:
+        if self.settled:
             return
-        elif before is None or keys > self.least or now <= _GAIN * before:
+        if before is None or keys > self.least or now <= _GAIN * before:
             self.least = 2 * self.least
         else:
             self.least, self.settled = max(_FIRST, self.least // 2), True

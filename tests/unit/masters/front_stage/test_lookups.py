@@ -75,6 +75,20 @@ def test_a_store_that_takes_its_time_for_every_key_is_asked_for_few_at_a_time_ag
     assert set(store.asked[2:-1]) == {64}
 
 
+def test_a_store_that_gets_slow_is_found_out_though_it_is_never_asked_for_a_whole_chunk() -> None:
+    store = Store(1e-5, call_s=0.06)
+    paced = PacedLookup(store.clock)
+    paced.rows(store, pa.array(range(100_000)), lambda: True)
+    assert paced.least > 4_000
+    store.key_s, store.call_s = 10e-3, 0.0
+    took = []
+    for _ in range(3):
+        began = store.now
+        paced.rows(store, pa.array(range(4_000)), lambda: False)
+        took.append(store.now - began)
+    assert max(took[1:]) < 129 * store.key_s, "after the first one, which nobody could foresee"
+
+
 def test_a_store_that_gets_slow_is_asked_for_few_keys_and_found_out_anew() -> None:
     store = Store(1e-6, call_s=0.3)
     paced = PacedLookup(store.clock)
