@@ -47,6 +47,10 @@ ReadRule = Literal["best_first", "position"]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
+_SHIPPED = {name: Path("warehouse") / name for name in ("pipelines", "streams", "correlations")}
+"""By setting, folders that hold examples: those of the project are taken where `home` has none."""
+
+
 def _default_home() -> Path:
     """The checkout. Without one the current folder: what is written never goes among installed packages."""
     return PROJECT if IN_CHECKOUT else Path.cwd()
@@ -63,15 +67,15 @@ class Settings(BaseSettings):
     )
     var: Path = Field(Path("var"), description="Everything the project writes: data, logs, reports.")
     pipelines: Path = Field(
-        Path("warehouse/pipelines"),
+        _SHIPPED["pipelines"],
         description="Folder of the files that declare pipelines (`*.toml`). Without it, the shipped examples.",
     )
     streams: Path = Field(
-        Path("warehouse/streams"),
+        _SHIPPED["streams"],
         description="Folder of the files that declare streams for correlations (`*.toml`).",
     )
     correlations: Path = Field(
-        Path("warehouse/correlations"),
+        _SHIPPED["correlations"],
         description="Folder of the files that declare correlations (`*.toml`).",
     )
     sites: Path = Field(
@@ -217,7 +221,7 @@ class Settings(BaseSettings):
         if path is None:
             return None
         home: Path = info.data.get("home", PROJECT)  # a bad `home` is refused anyway
-        if info.field_name in ("pipelines", "streams", "correlations") and not (home / path).is_dir():
+        if info.field_name in _SHIPPED and not (home / path).is_dir():
             home = PROJECT
         return home / path  # an absolute path stays what it is
 
@@ -245,8 +249,8 @@ class Settings(BaseSettings):
     @cached_property
     def own_pipelines(self) -> Path:
         """Where a new pipeline's file goes: beside the others, but never among the examples of an installation."""
-        shipped = self.pipelines == PROJECT / "warehouse" / "pipelines"
-        return self.home / "warehouse" / "pipelines" if shipped else self.pipelines
+        shipped = PROJECT / _SHIPPED["pipelines"]
+        return self.home / _SHIPPED["pipelines"] if self.pipelines == shipped else self.pipelines
 
     @cached_property
     def reports(self) -> Path:
@@ -269,11 +273,15 @@ class Settings(BaseSettings):
         return self.var / "data_docs"
 
     def environment(self) -> dict[str, str]:
-        """The settings as `FRONTSTAGE_*` variables, to hand to a child process of ours."""
+        """The settings as `FRONTSTAGE_*` variables, to hand to a child process of ours.
+
+        Folders of the shipped examples are left out: whoever makes a folder of their own beside the settings later is
+        seen by processes that run already.
+        """
         plain: dict[str, str] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
-            if value is None:
+            if value is None or (name in _SHIPPED and value == PROJECT / _SHIPPED[name]):
                 continue
             if isinstance(value, SecretStr):
                 value = value.get_secret_value()

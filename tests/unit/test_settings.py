@@ -94,6 +94,17 @@ def test_without_a_checkout_home_is_the_current_folder_and_the_examples_stay_in_
     assert own.own_pipelines == tmp_path / "warehouse" / "pipelines"
 
 
+def test_a_service_that_runs_already_sees_the_first_pipeline_beside_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRONTSTAGE_HOME", str(tmp_path))
+    for name, value in configuration.load().environment().items():
+        monkeypatch.setenv(name, value)
+    assert configuration.load().pipelines == configuration.PROJECT / "warehouse" / "pipelines"
+    configuration.load().own_pipelines.mkdir(parents=True)
+    assert configuration.load().pipelines == tmp_path / "warehouse" / "pipelines"
+
+
 def test_a_home_relative_to_the_current_folder_is_the_same_for_a_service_that_runs_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
