@@ -70,7 +70,7 @@ guides: setup ## Run every guide and the README as they are written, in a fresh 
 
 .PHONY: soak
 soak: setup ## Run steadily with bursts for MINUTES=30 and see that nothing grows
-	@$(python) -m bench.soak --minutes $(or $(MINUTES),30) $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+	@exec $(python) -m bench.run soak --minutes $(or $(MINUTES),30) $(ARGS)
 
 .PHONY: check
 check: setup ## Lint, formatting, types, import contracts
@@ -82,38 +82,35 @@ check: setup ## Lint, formatting, types, import contracts
 # Benchmarks keep their data under var/bench and their results as JSON and plots under bench/results.
 .PHONY: bench-figures
 bench-figures: setup ## Regenerate the paper's figures, ours beside the paper's (R=10M for the larger master)
-	@$(python) -m bench.figures --rows $(or $(R),1M) $(ARGS)
-	@exec $(python) -m bench.page
+	@exec $(python) -m bench.run figures --rows $(or $(R),1M) $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: setup ## Compare with Spark over JDBC, Delta and cached, batched lookups, and the transport limit
-	@$(python) -m bench.peers $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+	@exec $(python) -m bench.run peers $(ARGS)
 
 .PHONY: bench-pipeline
 bench-pipeline: setup ## Compare whole micro-batches: ours, ours as it was, and a plain script (at most 25 minutes)
-	@$(python) -m bench.pipeline $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+	@exec $(python) -m bench.run pipeline $(ARGS)
 
 .PHONY: bench-overload
 bench-overload: setup ## Measure arrivals of 1 to 10 times what a master store sustains, by ways to shed (at most 15 minutes)
-	@$(python) -m bench.overload $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+	@exec $(python) -m bench.run overload $(ARGS)
 
 .PHONY: bench-session
 bench-session: setup ## Measure what settings of the JVM and of Spark's planner cost a micro-batch (about ten minutes)
-	@$(python) -m bench.session $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+	@exec $(python) -m bench.run session $(ARGS)
 
 .PHONY: bench-auto
 bench-auto: setup ## Compare auto with every single join: skew x batch size x store x warm or cold
-	@$(python) -m bench.grid $(ARGS)
-	@exec $(python) -m bench.page
+	@exec $(python) -m bench.run grid $(ARGS)
 
 .PHONY: bench-cold
 bench-cold: setup ## Compare hot tuples in a front stage with hot pages in the page cache, R on disk
-	@$(python) -m bench.cold $(ARGS)
-	@exec $(python) -m bench.page
+	@exec $(python) -m bench.run cold $(ARGS)
 
 .PHONY: bench-pages
 bench-pages: setup ## Measure what publishing, refreshing and reading ten million master rows cost
-	@$(python) -m bench.pages $(ARGS); measured=$$?; $(python) -m bench.page && exit $$measured
+	@exec $(python) -m bench.run pages $(ARGS)
 
 .PHONY: bench-biclique
 bench-biclique: setup ## Regenerate the join-biclique's figures and compare with Spark's joins and DuckDB (at most 25 minutes)

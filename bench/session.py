@@ -60,7 +60,7 @@ NOTES = {
     "ours": "the session of the pipeline: no whole-stage code, no adaptive planning, the JVM's first compiler only",
     "both compilers": "FRONTSTAGE_SPARK_JIT=full",
     "as Spark comes": "whole-stage code, adaptive planning, both compilers",
-    "batches": "whole micro-batches in one process, report included; the first of each size are warm-up",
+    "batches": "whole micro-batches in one process, report included; the first of 100 and of 50,000 orders are warm-up",
     "seconds": "median of the timed batches; CPU: mean, of driver, JVM and Python workers together",
 }
 
@@ -160,6 +160,12 @@ def run_of(settings: configuration.Settings) -> pipeline_run.Run:
     return pipeline_run.run_of(pipeline_run.parsed([*options, "--batches", *map(str, TIMED)]), settings)
 
 
+def make_orders(run: pipeline_run.Run) -> None:
+    """All files that a variant reads, before anything is timed."""
+    for size, count in TIMED.items():
+        Orders(run.folder / "orders", MASTERS).make(size, range(WARM_UP.get(size, 0) + count))
+
+
 def sections(result: Mapping[str, Any], table: Callable[..., str]) -> str:
     """The section of the performance page."""
     rows = {(row["variant"], row["batch"]): row for row in result["rows"]}
@@ -180,12 +186,12 @@ def sections(result: Mapping[str, Any], table: Callable[..., str]) -> str:
     )
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.session", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--variants", nargs="+", choices=[one.name for one in VARIANTS], help="all unless given")
     parser.add_argument("--output", type=Path, default=RESULTS / "session.json")
     parser.add_argument("--drive", nargs=3, metavar=("VARIANT", "TASK", "RESULT"), help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if chosen.drive:
         name, given, result = chosen.drive
         keep({"rows": drive(Task.from_json(Path(given).read_text()), named(name))}, Path(result))
@@ -193,7 +199,7 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     try:
         run = run_of(configuration.load())
-        pipeline_run.make_orders(run)
+        make_orders(run)
         for variant in VARIANTS:
             if chosen.variants is None or variant.name in chosen.variants:
                 rows += in_own_process(run, variant)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,12 @@ class Unsettled(TransientError):
         return f"after {self.seconds:.0f} s {self.what}"
 
 
+class Work(Protocol):
+    """Something done in a thread until it is over."""
+
+    def run(self, over: threading.Event) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Soak:
     """A running stack, what lands in it and who looks."""
@@ -64,10 +70,10 @@ class Soak:
         self._wait(self.all_read, WARM_S, "the first orders are not in the mart")
         progress("the first orders are in the mart")
         over = threading.Event()
-        with _beside(self.sampler, over):
+        with beside(self.sampler, over):
             landed = threading.Event()
-            with _beside(self.load, landed):
-                self._maintain(60 * minutes)
+            with beside(self.load, landed):
+                self._maintain(60 * minutes, landed)
             ended = time.monotonic()
             self._wait(self.is_settled, SETTLED_S, "orders still wait, or runs are under way")
             settled_s = time.monotonic() - ended
@@ -91,11 +97,10 @@ class Soak:
             cursor.execute(query, (list(states),))
             return Counter(dict(cursor.fetchall()))
 
-    def _maintain(self, seconds: float) -> None:
-        """A run of the maintenance DAG every so often, one at a time."""
+    def _maintain(self, seconds: float, ended: threading.Event) -> None:
+        """A run of the maintenance DAG every so often, one at a time, until time is up or the load has ended."""
         until, every_s = time.monotonic() + seconds, max(seconds, 60 * LEAST_MINUTES) / ROUNDS
-        while (left := until - time.monotonic()) > 0:
-            time.sleep(min(every_s, left))
+        while (left := until - time.monotonic()) > 0 and not ended.wait(min(every_s, left)):
             if left > every_s:
                 self.airflow.trigger(UPKEEP, {"days": 30})
             progress(f"{self.runs(('success',))[PIPELINE]} batches, {max(0.0, left - every_s) / 60:.1f} minutes to go")
@@ -114,7 +119,7 @@ class Soak:
             "batches": 0 if last is None else last.batch,
             "maintained": done[UPKEEP],
             "lines": totals["lines"],
-            "backlog": max(one["backlog"] for one in samples),
+            "backlog": max((one["backlog"] for one in samples), default=0.0),
             "settled_s": round(settled_s, 1),
             **self.fresh(),
         }
@@ -153,8 +158,8 @@ class Soak:
 
 
 @contextmanager
-def _beside(work: Load | Sampler, over: threading.Event) -> Iterator[None]:
-    """Somebody works in a thread for as long as the block lasts; an error of theirs is ours."""
+def beside(work: Work, over: threading.Event) -> Iterator[None]:
+    """Somebody works in a thread for as long as the block lasts; an error of theirs ends the block, and is ours."""
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -162,19 +167,36 @@ def _beside(work: Load | Sampler, over: threading.Event) -> Iterator[None]:
             work.run(over)
         except BaseException as error:
             errors.append(error)
+            over.set()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield
-    finally:
+    except BaseException as failure:
         over.set()
         thread.join()
+        if errors:
+            raise errors[0] from failure
+        raise
+    over.set()
+    thread.join()
     if errors:
         raise errors[0]
 
 
-def main(arguments: Sequence[str]) -> int:
+def settings_in(home: Path, port: int) -> Settings:
+    """Settings of a stack that lies in a folder of its own, whatever settings its user has."""
+    var = home / "var"
+    places = {name: var / name for name in ("archive", "warehouse", "master_pages")}
+    shipped = {name: PROJECT / "warehouse" / name for name in ("pipelines", "streams", "correlations")}
+    return load(
+        home=home, var=var, **places, **shipped, jars=PROJECT / "var" / "jars", airflow_port=port,
+        postgres_dsn=None, airflow_dsn=None, stream_store=None, schedule=None,
+    )  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, default=2_000.0, help="orders a second between bursts")
@@ -184,7 +206,7 @@ def main(arguments: Sequence[str]) -> int:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
         probe.close()
-        settings = load(home=Path(home), airflow_port=port, jars=PROJECT / "var" / "jars")
+        settings = settings_in(Path(home), port)
         with Stack(settings, on_postgres=seed, progress=progress) as stack, stack.airflow() as airflow:
             for dag in (PIPELINE, UPKEEP):
                 airflow.wait_for_dag(dag)
@@ -201,4 +223,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

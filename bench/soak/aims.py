@@ -14,10 +14,13 @@ FRESH_S, MOST_CLAIM_RUNS = 60, 40
 Samples = Sequence[Mapping[str, float]]
 
 
-def growth(samples: Samples, name: str) -> float:
-    """The median of the last quarter against that of the second one."""
-    before, after = (statistics.median(quarter) if quarter else 0.0 for quarter in _quarters(samples, name))
-    return round(after / before, 3) if before else 1.0
+def growth(samples: Samples, name: str) -> float | None:
+    """The median of the last quarter against that of the second one; None for what was not there in both."""
+    quarters = _quarters(samples, name)
+    if not all(quarters):
+        return None
+    before, after = map(statistics.median, quarters)
+    return round(after / before, 3) if before else None
 
 
 def peaks(samples: Samples, name: str) -> tuple[float, float]:

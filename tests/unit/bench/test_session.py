@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench import session
 from bench.page import table
+from bench.pipeline.orders import Orders
 from bench.session import NEAR, VARIANTS, aims, named, row_of, sections
+from etl import settings
 from etl.errors import TerminalError
 
 
@@ -19,6 +23,13 @@ def test_the_settings_of_the_pipeline_are_held_against_the_best_variant() -> Non
     best = [row("both compilers", size, 0.9, 1.0, 1.1) for size in (100, 50_000)]
     ours = [row("ours", 100, 1.0 * NEAR), row("ours", 50_000, 1.01 * NEAR)]
     assert [(one["measured"], one["met"]) for one in aims([*best, *ours])] == [(1.1, True), (1.111, False)]
+
+
+def test_there_are_orders_for_every_batch_that_a_variant_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made: dict[int, range] = {}
+    monkeypatch.setattr(Orders, "make", lambda _, size, numbers: made.update({size: numbers}))
+    session.make_orders(session.run_of(settings.load(var=tmp_path)))
+    assert {size: len(numbers) for size, numbers in made.items()} == {100: 23, 50_000: 10, 500_000: 3}
 
 
 def test_an_aim_without_a_measure_is_missed() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from bench.page import table
 from bench.soak import section
+from bench.soak.__main__ import beside, settings_in
 from bench.soak.aims import aims, flat
 from bench.soak.load import BURST, BURST_S, PERIOD_S, config_of, times_as_many
 from bench.soak.samples import LISTED, SHORT_LIVED, Sample, kind
@@ -53,6 +56,42 @@ def test_files_that_rise_and_fall_with_maintenance_are_met_and_those_that_only_r
 def test_a_backlog_at_the_end_is_missed_and_so_is_one_that_never_filled() -> None:
     assert missed(samples(), backlog=1) == ["backlog at the end"]
     assert missed(samples(backlog=lambda _: 0.0)) == ["backlog at its most"]
+
+
+def test_a_process_that_came_or_went_in_between_is_not_called_flat() -> None:
+    for drawn in (range(60), range(60, 100)):
+        found = samples()
+        for at in drawn:
+            del found[at]["memory_mb driver"]
+        assert missed(found) == ["memory_mb driver"]
+
+
+def test_settings_of_its_user_do_not_reach_the_stack_of_a_soak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"POSTGRES_DSN": "postgresql://me@db/x", "VAR": "/srv/var", "SCHEDULE": "none"}.items():
+        monkeypatch.setenv(f"FRONTSTAGE_{name}", value)
+    own = settings_in(tmp_path, 8099)
+    assert (own.postgres_dsn, own.schedule, own.airflow_port) == (None, None, 8099)
+    assert all(path.is_relative_to(tmp_path) for path in (own.var, own.warehouse, own.archive, own.master_pages))
+
+
+class Fails:
+    """Work that fails at once."""
+
+    def run(self, over: threading.Event) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_what_fails_beside_the_soak_ends_it_with_its_own_error() -> None:
+    over = threading.Event()
+
+    def soak() -> None:
+        with beside(Fails(), over):
+            assert over.wait(10), "whoever waits is told"
+            raise TimeoutError("orders still wait")
+
+    with pytest.raises(OSError, match="No space") as failed:
+        soak()
+    assert isinstance(failed.value.__cause__, TimeoutError)
 
 
 def test_runs_that_failed_and_orders_that_were_not_read_are_missed() -> None:
