@@ -58,6 +58,12 @@ def test_what_was_not_measured_is_not_met() -> None:
     assert not any(one["met"] for one in aims([]))
 
 
+def test_a_time_to_drain_that_was_only_estimated_is_not_met() -> None:
+    *others, drained = GOOD
+    found = aims([*others, {**drained, "drain": {"seconds": 4.0, "left": 9, "estimated": True}}])
+    assert [one["name"][:27] for one in found if not one["met"]] == ["seconds until nothing waits"]
+
+
 def test_popular_customers_are_drawn_as_often_as_zipf_says_and_the_same_every_time() -> None:
     customers = Customers(1000, 1.0)
     drawn = customers.draw(100_000, 3)
