@@ -2,11 +2,13 @@
 
     folder ── scan ──▶ LandedFile ── less what earlier batches consumed ──▶ Slice(file, first, last) ── in the ledger
     task   ── SliceReader: the same inode, complete lines, content hash; a file that changes meanwhile is `changed`
+              and so is one that can no longer be read
     loaded ── put_away: fully consumed files that have been quiet move to the archive
 
 A name may hold any bytes a file system allows and is never interpreted. Text files are consumed up to their last line
 end; the rest follows when the line is complete or the file has been quiet for `settle`. A file that grew is read on
 from its consumed offset if the hash of the earlier bytes still matches; otherwise it is treated as a new file.
+A file that cannot be opened waits where it is and holds up no other (`adapters.unreadable`, ADR 116).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from etl.adapters.durable import make_folder, sync_folder
+from etl.adapters.regular_file import RegularFile, reason_of
 from etl.contract.model import Format
 from etl.contract.words.types import TIMESTAMP
 
@@ -99,6 +102,14 @@ class Consumed:
     def end(self) -> int:
         return max((last for _, last, _ in self.parts), default=0)
 
+    def is_of(self, file: LandedFile) -> bool:
+        """Whether the file was not modified since."""
+        return (self.inode, self.size, self.modified_ns) == (file.inode, file.size, file.modified_ns)
+
+    def covers(self, file: LandedFile) -> bool:
+        """Whether all of the file has been read."""
+        return self.is_of(file) and self.end >= file.size
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -158,15 +169,19 @@ def fix_slices(
     now: datetime,
     limits: Limits,
 ) -> tuple[Slice, ...]:
-    """The slices of the next batch: the unread bytes of every file, up to the limits."""
+    """The slices of the next batch: the unread bytes of every readable file, up to the limits."""
     slices: list[Slice] = []
     total = taken = 0
     for file in files:
         if total >= limits.batch_bytes or taken >= limits.files:
             break
+        before = consumed.get(file.name)
+        if before is not None and before.covers(file):  # it need not even be opened
+            continue
         try:
-            parts = _parts(folder, file, consumed.get(file.name), format_of(file.name, format), now, limits, total)
-        except FileNotFoundError:  # removed or archived since it was listed
+            with RegularFile(folder, file.name) as descriptor:
+                parts = _parts(descriptor, file, before, format_of(file.name, format), now, limits, total)
+        except OSError:  # removed, archived or not readable: `unreadable.find` says why
             continue
         slices += [Slice(len(slices) + number, file, *part) for number, part in enumerate(parts)]
         total, taken = total + sum(last - first for first, last in parts), taken + bool(parts)
@@ -174,7 +189,7 @@ def fix_slices(
 
 
 def _parts(
-    folder: Path,
+    descriptor: int,
     file: LandedFile,
     before: Consumed | None,
     format: Format,
@@ -183,97 +198,74 @@ def _parts(
     total: int,
 ) -> list[tuple[int, int]]:
     """Ranges of whole lines that a batch, with `total` bytes so far, reads from a file."""
-    first, last = _unread(folder, file, before, format, now)
+    first, last = _unread(descriptor, file, before, format, now)
     if first >= last:
         return []
     if format != "parquet":
-        last = _cut(folder, file, first, last, limits.batch_bytes - total)
-    return list(_split(folder, file, first, last, format, limits.slice_bytes))
+        last = _cut(descriptor, first, last, limits.batch_bytes - total)
+    return list(_split(descriptor, first, last, format, limits.slice_bytes))
 
 
-def _unread(folder: Path, file: LandedFile, before: Consumed | None, format: Format, now: datetime) -> tuple[int, int]:
-    if before is not None and (before.inode, before.size, before.modified_ns) == _identity(file):
-        first = before.end  # unmodified since
-    else:
-        first = _consumed_end(folder, file, before) if before is not None else 0
+def _unread(
+    descriptor: int, file: LandedFile, before: Consumed | None, format: Format, now: datetime
+) -> tuple[int, int]:
+    first = 0 if before is None else _consumed_end(descriptor, file, before)
     quiet = now.timestamp() - file.modified_ns / 1e9 >= SETTLE.total_seconds()
     if format == "parquet":
-        return (0, file.size) if first == 0 and (quiet or _has_footer(folder, file)) else (0, 0)
-    whole = quiet or first >= file.size  # a fully consumed file need not be opened
-    return first, file.size if whole else _last_line_end(folder, file, first)
+        return (0, file.size) if first == 0 and (quiet or _has_footer(descriptor, file)) else (0, 0)
+    whole = quiet or first >= file.size
+    return first, file.size if whole else _last_line_end(descriptor, file, first)
 
 
-def _identity(file: LandedFile) -> tuple[int, int, int]:
-    return file.inode, file.size, file.modified_ns
-
-
-def _consumed_end(folder: Path, file: LandedFile, before: Consumed) -> int:
-    """The consumed offset of a modified file: its old end if the file only grew, else 0."""
+def _consumed_end(descriptor: int, file: LandedFile, before: Consumed) -> int:
+    """The consumed offset of a file: its old end if the file is as it was or only grew, else 0."""
+    if before.is_of(file):
+        return before.end
     if file.inode != before.inode or file.size < before.end:
         return 0
-    with _Opened(folder, file.name) as descriptor:
-        unchanged = all(_digest(descriptor, first, last) == digest for first, last, digest in before.parts)
+    unchanged = all(_digest(descriptor, first, last) == digest for first, last, digest in before.parts)
     return before.end if unchanged else 0
 
 
-def _last_line_end(folder: Path, file: LandedFile, first: int) -> int:
-    with _Opened(folder, file.name) as descriptor:
-        end = file.size
-        while end > first:
-            start = max(first, end - _BLOCK)
-            found = os.pread(descriptor, end - start, start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
-            end = start
+def _last_line_end(descriptor: int, file: LandedFile, first: int) -> int:
+    end = file.size
+    while end > first:
+        start = max(first, end - _BLOCK)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
     return first
 
 
-def _has_footer(folder: Path, file: LandedFile) -> bool:
-    with _Opened(folder, file.name) as descriptor:
-        return os.pread(descriptor, 4, max(0, file.size - 4)) == b"PAR1"
+def _has_footer(descriptor: int, file: LandedFile) -> bool:
+    return os.pread(descriptor, 4, max(0, file.size - 4)) == b"PAR1"
 
 
-def _cut(folder: Path, file: LandedFile, first: int, last: int, room: int) -> int:
+def _cut(descriptor: int, first: int, last: int, room: int) -> int:
     """The end of a part that fits into the batch, at a line end."""
-    return last if last - first <= room else min(last, _line_end_after(folder, file, first + room, last))
+    return last if last - first <= room else min(last, _line_end_after(descriptor, first + room, last))
 
 
-def _split(
-    folder: Path, file: LandedFile, first: int, last: int, format: Format, slice_bytes: int
-) -> Iterator[tuple[int, int]]:
+def _split(descriptor: int, first: int, last: int, format: Format, slice_bytes: int) -> Iterator[tuple[int, int]]:
     while format != "parquet" and last - first > slice_bytes * 3 // 2:
-        end = _line_end_after(folder, file, first + slice_bytes, last)
+        end = _line_end_after(descriptor, first + slice_bytes, last)
         yield first, end
         first = end
     if last > first:
         yield first, last
 
 
-def _line_end_after(folder: Path, file: LandedFile, position: int, last: int) -> int:
-    with _Opened(folder, file.name) as descriptor:
-        while position < last:
-            block = os.pread(descriptor, min(_BLOCK, last - position), position)
-            found = block.find(b"\n")
-            if found >= 0:
-                return position + found + 1
-            if not block:
-                break
-            position += len(block)
+def _line_end_after(descriptor: int, position: int, last: int) -> int:
+    while position < last:
+        block = os.pread(descriptor, min(_BLOCK, last - position), position)
+        found = block.find(b"\n")
+        if found >= 0:
+            return position + found + 1
+        if not block:
+            break
+        position += len(block)
     return last
-
-
-class _Opened:
-    """A descriptor of a landed file that is closed at the end. Links are not followed."""
-
-    def __init__(self, folder: Path, name: bytes) -> None:
-        self._path = os.path.join(os.fsencode(folder), name)  # noqa: PTH118 - names are bytes
-
-    def __enter__(self) -> int:
-        self._descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        return self._descriptor
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
 
 
 def _digest(descriptor: int, first: int, last: int) -> str:
@@ -288,11 +280,14 @@ def _digest(descriptor: int, first: int, last: int) -> str:
 
 
 class SliceReader:
-    """Reads one slice block by block; afterwards `digest` is its hash, or `changed` says to discard its lines."""
+    """Reads one slice block by block; afterwards `digest` is its hash, or `changed` says to discard its lines.
+
+    `reason` is the system's, where the file could not be read.
+    """
 
     def __init__(self, folder: Path, slice: Slice) -> None:
         self._folder, self._slice = folder, slice
-        self.digest, self.changed = "", False
+        self.digest, self.changed, self.reason = "", False, ""
 
     def landed_at(self, lines: npt.NDArray[np.int64]) -> pa.Array:
         """The landing time of these lines: the file's modification time."""
@@ -302,31 +297,38 @@ class SliceReader:
     def header(self) -> bytes:
         """The file's first line, for formats that name their columns there."""
         try:
-            with _Opened(self._folder, self._slice.file.name) as descriptor:
+            with RegularFile(self._folder, self._slice.file.name) as descriptor:
                 return os.pread(descriptor, 65_536, 0).split(b"\n", 1)[0]
-        except FileNotFoundError:
-            self.changed = True
+        except OSError as error:
+            self._give_up(error)
             return b""
 
     def blocks(self) -> Iterator[bytes]:
-        """The slice's bytes, in order."""
+        """The slice's bytes, in order; none once the file has changed."""
+        if not self.changed:
+            try:
+                yield from self._blocks()
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.changed, self.reason = True, reason_of(error)
+
+    def _blocks(self) -> Iterator[bytes]:
         one = self._slice
-        try:
-            with _Opened(self._folder, one.file.name) as descriptor:
-                if not self._as_fixed(descriptor):
-                    self.changed = True
-                    return
-                before, hashed, at = os.fstat(descriptor), hashlib.blake2b(digest_size=16), one.first
-                while at < one.last and (block := os.pread(descriptor, min(_BLOCK, one.last - at), at)):
-                    hashed.update(block)
-                    at += len(block)
-                    yield block
-                self.digest = hashed.hexdigest()
-                after = os.fstat(descriptor)
-                touched = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
-                self.changed = at < one.last or (touched and _digest(descriptor, one.first, one.last) != self.digest)
-        except FileNotFoundError:
-            self.changed = True
+        with RegularFile(self._folder, one.file.name) as descriptor:
+            if not self._as_fixed(descriptor):
+                self.changed = True
+                return
+            before, hashed, at = os.fstat(descriptor), hashlib.blake2b(digest_size=16), one.first
+            while at < one.last and (block := os.pread(descriptor, min(_BLOCK, one.last - at), at)):
+                hashed.update(block)
+                at += len(block)
+                yield block
+            self.digest = hashed.hexdigest()
+            after = os.fstat(descriptor)
+            touched = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
+            self.changed = at < one.last or (touched and _digest(descriptor, one.first, one.last) != self.digest)
 
     def _as_fixed(self, descriptor: int) -> bool:
         """Whether the file is the one that was fixed, grown at most behind a line end."""

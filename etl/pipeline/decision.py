@@ -40,6 +40,7 @@ class Gathered:
 
     slices: list[tuple[int, str, int]] = field(default_factory=list)  # ordinal, digest, lines
     changed: frozenset[int] = frozenset()
+    unreadable: dict[int, str] = field(default_factory=dict)  # the reason, by slice; these have changed, too
     files: list[DataFile] = field(default_factory=list)
     mart: dict[str, list[str]] = field(default_factory=dict)
     claims: list[ClaimRun] = field(default_factory=list)
@@ -64,6 +65,8 @@ def gather(messages: Iterable[Message]) -> Gathered:
             gathered.seen += Observed.from_json(seen["seen"])
             if seen["changed"]:
                 gathered.changed |= {seen["ordinal"]}
+            if seen["reason"]:
+                gathered.unreadable[seen["ordinal"]] = seen["reason"]
         elif message.kind == "result":
             _add_result(gathered, message.json())
         elif message.kind == "notes":

@@ -227,17 +227,20 @@ class _Search(Generic[T]):
         self.progress(f"{one.file.label!a}, line {line}: tasks do not survive it, so it is refused as poison")
 
     def _whole(self, one: Slice) -> Part | None:
-        """All lines of a slice; a Parquet file counts as one. The lines of a topic are its offsets."""
+        """All lines of a slice; a Parquet file counts as one. The lines of a topic are its offsets.
+
+        None for a file that cannot be read any longer: tasks cannot read it either, and leave it out.
+        """
         if is_range(one.file.name):
             return (one.ordinal, one.first, one.last - 1) if one.first < one.last else None
         folder, format = self.trial.source(one)
         if format == "parquet":
             return (one.ordinal, 1, 1)
-        reader, last = LineReader(), 0
-        for block in SliceReader(folder, one).blocks():
+        reader, last, source = LineReader(), 0, SliceReader(folder, one)
+        for block in source.blocks():
             last = max(last, int(reader.feed(block).number.max(initial=0)))
         last = max(last, int(reader.finish().number.max(initial=0)))
-        return (one.ordinal, 1, last) if last else None
+        return (one.ordinal, 1, last) if last and not source.changed else None
 
     def _abandoned(self, why: str) -> NotTheLines:
         """End a search without a result: the next run starts with an ordinary try, as the cause may have been fixed."""

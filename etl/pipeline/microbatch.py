@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
-from etl.adapters import landing
+from etl.adapters import landing, unreadable
 from etl.adapters.delta.log import DeltaLog
 from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
@@ -53,6 +53,7 @@ Checkpoint = Callable[[str], None]
 
 _TASK_BYTES = 4 * 2**20  # least input per task: with less, another task costs more than it saves
 _TRIES_WHILE_INPUT_CHANGES = 50
+_NAMED = 100  # unreadable files that a batch's record names
 
 
 class InputRestless(TransientError):
@@ -126,18 +127,26 @@ class MicroBatch:
             self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
             return begun
         batch = self._fix(run_id) if begun is None else begun.batch
-        while batch is not None and not self._decide(batch):
-            batch = self._fix(run_id)  # every fixed file has changed since: fix what is there now
+        left_out = frozenset[LandedFile]()
+        while batch is not None and (changed := self._decide(batch)) is not None:
+            left_out |= changed
+            batch = self._fix(run_id, left_out)  # every fixed file has changed since: fix what is there now
         if batch is None:
             self._put_away()
             return None
         return self.ledger.get(batch)
 
-    def _fix(self, run_id: str) -> int | None:
+    def _fix(self, run_id: str, left_out: Collection[LandedFile] = ()) -> int | None:
+        """Fix the input of a new batch. Files that this run has left out wait for the next run, unless they changed."""
         now = self.clock()
         source = self.resolved.pipeline.stream.source
-        files = landing.scan(self.places.landing, source.format)
+        files = [file for file in landing.scan(self.places.landing, source.format) if file not in left_out]
         consumed = self.ledger.consumed([file.name for file in files]) if files else {}
+        shut = unreadable.find(self.places.landing, files, consumed)
+        if shut:
+            self.progress(unreadable.waiting_sentence(shut))
+            named = {one.file for one in shut}
+            files = [file for file in files if file not in named]
         offsets = None if self.topic is None else self.topic.waiting(self.ledger)
         control = self._control(files, consumed, 0 if offsets is None else offsets.bytes)
         limits = self.limits.within(control.take_bytes)
@@ -151,8 +160,9 @@ class MicroBatch:
         last = self.ledger.last()
         batch = 1 if last is None else last.batch + 1
         self.checkpoint("before input is fixed")
-        taken = sum(one.bytes for one in slices)
-        self.ledger.fix(batch, run_id, now, slices, replace(control, taken_bytes=taken).as_json())
+        taken, reasons = sum(one.bytes for one in slices), {one.file.label: one.reason for one in shut[:_NAMED]}
+        control = replace(control, taken_bytes=taken, unreadable=reasons)
+        self.ledger.fix(batch, run_id, now, slices, control.as_json())
         for partition, (first, end) in control.lost.items():
             self.progress(f"{partition}: offsets {first} to {'the end' if end is None else end - 1} are lost unread")
         self.checkpoint("after input is fixed")
@@ -199,12 +209,13 @@ class MicroBatch:
 
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 
-    def _decide(self, batch: int) -> bool:
-        """Decide a batch whose input is fixed. False when that input turned out to be empty."""
+    def _decide(self, batch: int) -> frozenset[LandedFile] | None:
+        """Decide a batch whose input is fixed. When nothing is left of that input: the files that were left out."""
         began, started_s = self.ledger.get(batch), time.perf_counter()
+        left_out = frozenset[LandedFile]()
         if not self._fetch(batch):
             self.ledger.abandon(batch)
-            return False
+            return left_out
         with ExitStack() as pins:
             pinned = self.engine.pinned(f"{self.name} batch {batch}", began.started_at, self.progress)
             masters = pins.enter_context(pinned)
@@ -217,13 +228,13 @@ class MicroBatch:
                 plan = self._plan(began, slices, masters)
                 if not slices and not plan.backlog and not self.ledger.judged_asides():
                     self.ledger.abandon(batch)
-                    return False
+                    return left_out
                 gathered = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
                 if not gathered.changed:
                     self._commit(began, plan, gathered, masters)
                     self.engine.learn_later(masters, gathered.notes, time.perf_counter() - started_s, pins.pop_all())
-                    return True
-                self._leave_out(batch, slices, gathered.changed)
+                    return None
+                left_out |= self._leave_out(batch, slices, gathered)
         raise InputRestless(self.name, tuple(one.file.label for one in slices))
 
     def _fetch(self, batch: int) -> bool:
@@ -260,11 +271,12 @@ class MicroBatch:
             waiting_rows=control.waiting_rows,
         )
 
-    def _leave_out(self, batch: int, slices: tuple[Slice, ...], changed: frozenset[int]) -> None:
+    def _leave_out(self, batch: int, slices: tuple[Slice, ...], gathered: decisions.Gathered) -> frozenset[LandedFile]:
         """Files that changed while they were read belong to the next batch, with all of their slices."""
-        files = {one.file for one in slices if one.ordinal in changed}
+        files = frozenset(one.file for one in slices if one.ordinal in gathered.changed)
         self.ledger.exclude(batch, [one.ordinal for one in slices if one.file in files])
-        self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
+        self.progress(unreadable.left_out_sentence(slices, gathered.changed, gathered.unreadable))
+        return files
 
     def _commit(
         self, began: BatchRecord, plan: BatchPlan, gathered: decisions.Gathered, masters: tuple[PinnedMaster, ...]

@@ -5,6 +5,7 @@
                ├─ reasons, quarantine_samples
                ├─ joins      one line per master
                ├─ gate       findings of the quality gate
+               ├─ unreadable landed files that could not be opened, with the reason
                ├─ unusual    figures that differ from the last batches
                └─ history    the batches before it, oldest first
 
@@ -166,6 +167,7 @@ class RunReport(_Value):
     totals: Totals = Totals()
     reasons: dict[Text, Rows] = {}
     added_fields: dict[Text, Rows] = {}
+    unreadable: dict[RawText, Text] = {}
     quarantine_samples: tuple[Sample, ...] = ()
     joins: tuple[JoinReport, ...] = ()
     freshness_s: Percentiles | None = None

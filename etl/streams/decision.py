@@ -96,6 +96,7 @@ class Gathered:
 
     slices: list[tuple[int, str, int]] = field(default_factory=list)
     changed: set[int] = field(default_factory=set)
+    unreadable: dict[int, str] = field(default_factory=dict)  # the reason, by slice; these have changed, too
     lines: Counter[str] = field(default_factory=Counter)
     streams: dict[str, Counter[str]] = field(default_factory=dict)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
@@ -135,6 +136,7 @@ def _add(plan: BatchPlan, gathered: Gathered, what: str, value: Mapping[str, Any
         gathered.slices.append((value["ordinal"], value["digest"], value["lines"]))
         gathered.lines[value["stream"]] += value["lines"]
         gathered.changed |= {value["ordinal"]} if value["changed"] else set()
+        gathered.unreadable |= {value["ordinal"]: value["reason"]} if value["reason"] else {}
     elif what == "stream":
         counts = gathered.streams.setdefault(value["stream"], Counter())
         counts.update(accepted=value["accepted"], quarantined=value["quarantined"])

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from etl.adapters import landing
+from etl.adapters import landing, unreadable
 from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.adapters.losses import LossBook
@@ -119,6 +119,8 @@ class MicroBatch:
             source = stream.stream.source
             files = landing.scan(source.landing, source.format)
             consumed = self.ledger.consumed(stream.name, [file.name for file in files])
+            if shut := unreadable.find(source.landing, files, consumed):
+                self.progress(f"stream {stream.name}: {unreadable.waiting_sentence(shut)}")
             limits = replace(self.limits, batch_bytes=share)
             slices = landing.fix_slices(source.landing, files, consumed, source.format, now, limits)
             if slices:
@@ -153,7 +155,7 @@ class MicroBatch:
             if not tried.changed:
                 self._commit(tried.plan, tried.gathered, documents, tried.asked)
                 return self.ledger.get(batch)
-            self._leave_out(batch, slices, tried.gathered.changed)
+            self._leave_out(batch, slices, tried.gathered)
         raise InputRestless("correlations", tuple(one.file.label for many in slices.values() for one in many))
 
     def query(self, declared: Correlation) -> Query:
@@ -170,12 +172,13 @@ class MicroBatch:
         planner = QueryPlanner(registry, self.places.store, plan.declared_streams, self.event_clock)
         return planner.plan(plan.batch, plan.attempt, self.clock(), plan.tasks)
 
-    def _leave_out(self, batch: int, slices: Mapping[str, list[Slice]], changed: set[int]) -> None:
+    def _leave_out(self, batch: int, slices: Mapping[str, list[Slice]], gathered: Gathered) -> None:
         """Files that changed while they were read belong to the next batch, with all of their slices."""
         every = [(stream, one) for stream, many in slices.items() for one in many]
-        files = {(stream, one.file) for stream, one in every if one.ordinal in changed}
+        files = {(stream, one.file) for stream, one in every if one.ordinal in gathered.changed}
         self.ledger.book.exclude(batch, [one.ordinal for stream, one in every if (stream, one.file) in files])
-        self.progress(f"{len(files)} files changed while they were read and are left for the next batch")
+        landed = [one for _, one in every]
+        self.progress(unreadable.left_out_sentence(landed, gathered.changed, gathered.unreadable))
 
     def _commit(self, plan: BatchPlan, gathered: Gathered, known: Mapping[str, KnownDocuments], asked: Planned) -> None:
         for stream, lines in gathered.lines.items():

@@ -12,6 +12,7 @@ import sys
 PATHS = (
     "tests/faults",
     "tests/pipeline/test_faults.py",
+    "tests/pipeline/test_unreadable.py",
     "tests/pipeline/test_restore.py",
     "tests/streams/test_faults.py",
 )

@@ -119,14 +119,14 @@ def test_files_that_are_put_away_between_landing_folder_and_archive_are_counted_
 ) -> None:
     site.land("a.jsonl", order(1), order(2))
     site.run()
-    count = inventory._landed_lines
+    count = inventory._count_landed
 
     def put_away_then(*given: Any) -> Any:
         counted = count(*given)
         assert site.later(timedelta(minutes=1)).run() is None
         return counted
 
-    monkeypatch.setattr(inventory, "_landed_lines", put_away_then)
+    monkeypatch.setattr(inventory, "_count_landed", put_away_then)
     counted = site.inventory()
     assert list(site.landing.glob("*.jsonl")) == [], "the files were put away while they were counted"
     assert (counted.raw_lines, counted.faults) == (2, [])

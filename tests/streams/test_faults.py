@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from etl.airflow.triggers.stream_arrival import StreamsArrival, WatchedStream
 from etl.pipeline.tasks.wire import WorkerFailed
 from etl.streams.storage.files import FileDamaged
 from etl.streams.tasks.in_process import InProcess
@@ -18,6 +19,7 @@ from tests.support.correlate_histories import at
 from tests.support.killed_driver import run_and_die
 from tests.support.pairs_site import check, land, make
 from tests.support.stream_site import Ended, StreamSite
+from tests.support.unreadable import SWAPS, refusing, remove
 
 Rows = list[dict[str, Any]]
 
@@ -75,6 +77,41 @@ def test_a_step_that_is_repeated_changes_nothing(tmp_path: Path, database: str) 
             told = site.steps.run(step, "test", number, print)  # type: ignore[arg-type]
         assert told["state"] == "loaded"
     check(site, 2)
+
+
+def test_a_file_that_may_not_be_opened_waits_and_those_beside_it_are_joined(tmp_path: Path, database: str) -> None:
+    site = make(tmp_path, database)
+    land(site, 0)
+    shut = site.settings.var / "landing" / "l" / "0.jsonl"
+    watched = (WatchedStream("l", shut.parent, "jsonl"),)
+    arrival = StreamsArrival(watched, lambda: site.dsn)
+    said: list[str] = []
+    with refusing(shut):
+        assert not arrival.look(arrival.listing(), site.steps.clock()).due
+        batch = site.steps.micro_batch("test", said.append)
+        assert (batch["streams"]["l"]["accepted"], batch["streams"]["r"]["accepted"]) == (0, 6)
+        assert "stream l: 1 file cannot be read and waits: '0.jsonl' (Permission denied)" in said
+        assert site.run()["batch"] is None
+    assert arrival.look(arrival.listing(), site.steps.clock()).due
+    site.run()
+    land(site, 1)
+    site.run()
+    check(site, 2)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("swap", SWAPS)
+def test_a_file_that_is_swapped_after_input_is_fixed_is_left_out(tmp_path: Path, database: str, swap: str) -> None:
+    site = make(tmp_path, database)
+    land(site, 0)
+    path = site.settings.var / "landing" / "l" / "0.jsonl"
+    content = path.read_bytes()
+    site.watching(lambda name: SWAPS[swap](path) if name == "after input is fixed" else None).run()
+    assert site.run()["batch"] is None
+    remove(path)
+    path.write_bytes(content)
+    site.run()
+    check(site, 1)
 
 
 def harm(site: StreamSite, what: str, damage: str) -> dict[Path, bytes]:

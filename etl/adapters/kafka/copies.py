@@ -105,6 +105,7 @@ class CopyReader:
     """Reads the copy of one slice; afterwards `digest` is its hash. A copy never changes: it is written once."""
 
     changed: Final = False
+    reason: Final = ""
 
     def __init__(self, archive: Path, slice: Slice) -> None:
         self._path, self._slice = copy_path(archive, slice), slice

@@ -104,6 +104,7 @@ class Control:
     reads: Mapping[str, ReadCosts] = field(default_factory=dict)  # by master, the unit costs behind the budgets
     taken_bytes: int = 0  # actual input
     lost: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)  # by partition of a topic: lost offsets
+    unreadable: Mapping[str, str] = field(default_factory=dict)  # by landed file: why it cannot be read
 
     @property
     def waiting_rows(self) -> int:

@@ -14,13 +14,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from etl.adapters import landing
+from etl.adapters import landing, unreadable
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger
+from etl.adapters.unreadable import Unreadable
 from etl.contract.model import Pipeline
 
 State = Literal["well", "warning", "stuck"]
 _PATIENCE = 4  # deadlines that input may stay unread before it is a finding
 _LEAST_PATIENCE = timedelta(minutes=2)
+_TRIED = 1_000  # oldest unread files that are tried: a look must not take longer with every file that waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Facts:
     is_written: bool = False
     unread_files: int = 0
     unread_since: datetime | None = None
+    unreadable: tuple[Unreadable, ...] = ()  # these are not among the unread files
     backlog: tuple[BacklogFile, ...] = ()
 
 
@@ -52,6 +55,9 @@ def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, wit
     files = landing.scan(folder, pipeline.stream.source.format)
     consumed = book.consumed([file.name for file in files]) if files else {}
     unread = [file for file in files if file.name not in consumed or consumed[file.name].end < file.size]
+    shut = unreadable.find(folder, unread[:_TRIED], consumed)
+    named = {one.file for one in shut}
+    unread = [file for file in unread if file not in named]
     oldest = min((file.modified_ns for file in unread), default=None)
     return Facts(
         pipeline=pipeline,
@@ -60,14 +66,19 @@ def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, wit
         unloaded=book.oldest_unloaded(),
         is_written=book.is_written(),
         unread_files=len(unread),
-        unread_since=None if oldest is None else datetime.fromtimestamp(oldest / 1e9, UTC),
+        unread_since=None if oldest is None else _moment(oldest),
+        unreadable=shut,
         backlog=book.backlog_files() if with_backlog else (),
     )
 
 
+def _moment(nanoseconds: int) -> datetime:
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+
+
 def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     """All findings, most severe first; a single healthy one when there are none."""
-    found = [*_of_batch(facts), *_of_input(facts), *_of_backlog(facts)]
+    found = [*_of_batch(facts), *_of_input(facts), *_of_unreadable(facts), *_of_backlog(facts)]
     if not found:
         found = [Diagnosis(facts.pipeline.name, "well", _healthy(facts))]
     return tuple(sorted(found, key=lambda one: ("stuck", "warning", "well").index(one.state)))
@@ -122,6 +133,18 @@ def _of_input(facts: Facts) -> Iterator[Diagnosis]:
         f"{files} unread for {_ago(facts.now - since)}",
         f"is the stack up (`frontstage status`) and the DAG `{name}` unpaused? `frontstage run {name}` reads them now",
     )
+
+
+def _of_unreadable(facts: Facts) -> Iterator[Diagnosis]:
+    if facts.unreadable:
+        oldest = facts.now - _moment(min(one.file.modified_ns for one in facts.unreadable))
+        yield Diagnosis(
+            facts.pipeline.name,
+            "stuck" if oldest > _patience(facts) else "warning",
+            unreadable.waiting_sentence(facts.unreadable),
+            "let the account that runs Frontstage read them (`chmod`, `chown`), then they are loaded by themselves; "
+            "or take them out of the landing folder",
+        )
 
 
 def _of_backlog(facts: Facts) -> Iterator[Diagnosis]:

@@ -10,7 +10,7 @@ against events routed, rows of the accepted files against rows decided, rows cop
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,11 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from etl.adapters import postgres
+from etl.adapters import landing, postgres, unreadable
 from etl.adapters.claims import WAITING, ClaimIndex
 from etl.adapters.kafka.copies import SUFFIX
 from etl.adapters.landing import format_of
 from etl.adapters.ledger import BatchRecord, Ledger
+from etl.adapters.regular_file import reason_of
 from etl.adapters.verdicts import Verdicts
 from etl.contract.model import Format, Pipeline
 from etl.ingest.lines import LineReader
@@ -57,12 +58,16 @@ class Inventory:
     rejected: int = 0  # refused lines that stay out for good
     held: int = 0  # accepted events that wait for a person's decision
     copies_missing: tuple[str, ...] = ()  # offsets that batches have read and that are missing in the archive
+    unreadable: tuple[str, ...] = ()  # files that cannot be read, each with the reason; their lines are not counted
 
     @property
     def faults(self) -> list[str]:
         """Every sum that does not hold, in words."""
         placed = self.fact + self.quarantine + self.backlog_open + self.held + self.duplicates
         found = []
+        if self.unreadable:
+            more = f" and {len(self.unreadable) - 3} more" if len(self.unreadable) > 3 else ""
+            found.append(f"cannot be read, so not counted: {', '.join(self.unreadable[:3])}{more}")
         if self.copies_missing:
             lacking = ", ".join(self.copies_missing[:3])
             found.append(f"the archive lacks {lacking}: these offsets cannot be counted again")
@@ -101,11 +106,12 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
     fact = tables[FACT].to_table(columns=[*key, "batch"])
     runs = [run for run in ledger.claim_runs() if under_way is None or run.batch < under_way.batch]
     loaded = [table.name for table in pipeline.mart if not table.is_aggregate]
+    raw = _count_raw(pipeline, places, ledger)
     verdicts = Verdicts(ledger)
     released = verdicts.by_file()
     return Inventory(
         pipeline=pipeline.name,
-        raw_lines=_raw_lines(pipeline, places, ledger) - (0 if under_way is None else under_way.counts.lines),
+        raw_lines=raw.lines - (0 if under_way is None else under_way.counts.lines),
         fact=fact.num_rows,
         fact_keys=fact.group_by(key).aggregate([]).num_rows,
         quarantine=tables[QUARANTINE].count_rows(),
@@ -119,6 +125,7 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
         rejected=verdicts.counts()["rejected"],
         held=_held(places, ledger, under_way),
         copies_missing=topic_lines.copies_missing(places.archive, ledger),
+        unreadable=tuple(raw.unreadable),
     )
 
 
@@ -139,8 +146,12 @@ def _held(places: Places, ledger: Ledger, under_way: BatchRecord | None) -> int:
 
 def _released_lines(places: Places, released: Mapping[str, int]) -> dict[str, int]:
     """Lines in files of released lines that are still in the landing folder or the archive."""
-    paths = [path for folder in (places.landing, places.archive) for path in _files(folder, "")]
-    return {path.name: _lines(path, "jsonl", None) for path in paths if path.name in released}
+    found = {}
+    for path in (path for folder in (places.landing, places.archive) for path in _files(folder, "")):
+        if path.name in released:
+            with suppress(PermissionError):  # named among the raw files
+                found[path.name] = _lines(path, "jsonl", None)
+    return found
 
 
 def _loaded(under_way: BatchRecord | None) -> ds.Expression:
@@ -170,40 +181,72 @@ def _rows(dsn: str, table: str) -> int:
         return int(count)
 
 
-def _raw_lines(pipeline: Pipeline, places: Places, ledger: Ledger) -> int:
+@dataclass(slots=True)
+class _Raw:
+    """Consumed lines in raw files: how many, in which files, and the files that cannot be read."""
+
+    lines: int = 0
+    files: set[Identity] = field(default_factory=set)
+    unreadable: list[str] = field(default_factory=list)
+
+    def count(self, path: Path, format: Format, end: int | None) -> None:
+        """Count a file up to an offset, unless it was counted before."""
+        identity = _identity(path)
+        if identity in self.files:
+            return
+        try:
+            self.lines += _lines(path, format, end)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            self.unreadable.append(f"{_label(path)!a} ({reason_of(error)})")
+        self.files.add(identity)
+
+
+def _count_raw(pipeline: Pipeline, places: Places, ledger: Ledger) -> _Raw:
     """Lines of all consumed input: landed files up to the consumed offset, and whole files of the archive.
 
     A batch may archive files meanwhile. So the landing folder is counted first, and the files counted there are left
     out of the archive; a file that has left the landing folder is in the archive by the time that is listed.
     """
     format, removed = pipeline.stream.source.format, ledger.archive_removed()
-    landed, counted = _landed_lines(places.landing, format, ledger)
+    raw = _count_landed(places.landing, format, ledger)
     days = [day for day in places.archive.glob("*") if day.name not in removed]
-    archived = sum(removed.values()) + sum(lines_under(day, format, counted) for day in days)
-    return archived + topic_lines.messages(pipeline, days, ledger) + landed
+    for path in (path for day in days for path in _files(day, format)):
+        raw.count(path, format, None)
+    raw.lines += sum(removed.values()) + topic_lines.messages(pipeline, days, ledger)
+    return raw
 
 
-def _landed_lines(folder: Path, format: Format, ledger: Ledger) -> tuple[int, frozenset[Identity]]:
-    """Consumed lines in the landing folder, and the files that they were counted in."""
-    here = list(_files(folder, format))
-    consumed = ledger.consumed([_name(path) for path in here]) if here else {}
-    found: list[tuple[Identity, int]] = []
+def _count_landed(folder: Path, format: Format, ledger: Ledger) -> _Raw:
+    """Consumed lines in the landing folder; a file that no batch could open is named, too."""
+    raw, here = _Raw(), list(_files(folder, format))
+    if not here:
+        return raw
+    consumed = ledger.consumed([_name(path) for path in here])
     for path in here:
         if _name(path) in consumed:
             with suppress(FileNotFoundError):
-                found.append((_identity(path), _lines(path, format, consumed[_name(path)].end)))
-    return sum(lines for _, lines in found), frozenset(identity for identity, _ in found)
+                raw.count(path, format, consumed[_name(path)].end)
+    waiting = unreadable.find(folder, landing.scan(folder, format), consumed)
+    raw.unreadable += [str(one) for one in waiting if str(one) not in raw.unreadable]
+    return raw
 
 
-def lines_under(folder: Path, format: Format, but: Collection[Identity] = ()) -> int:
-    """Lines of all files in a folder of the archive, except those in `but`."""
-    return sum(_lines(path, format, None) for path in _files(folder, format) if _identity(path) not in but)
+def lines_under(folder: Path, format: Format) -> int:
+    """Lines of all files in a folder of the archive."""
+    return sum(_lines(path, format, None) for path in _files(folder, format))
 
 
 def _identity(path: Path) -> Identity:
     """Device and inode, which survive a rename."""
     seen = path.stat()
     return seen.st_dev, seen.st_ino
+
+
+def _label(path: Path) -> str:
+    """The name as valid text."""
+    return _name(path).decode("utf-8", "backslashreplace")
 
 
 def _name(path: Path) -> bytes:
@@ -222,6 +265,7 @@ def _is_input(path: Path, format: str) -> bool:
 def _lines(path: Path, format: Format, end: int | None) -> int:
     format = format_of(_name(path), format)
     if format == "parquet":
+        path.open("rb").close()  # a file that cannot be opened is not one that is damaged
         return _parquet_rows(path)
     reader, count = LineReader(), 0
     left = path.stat().st_size if end is None else end

@@ -81,6 +81,7 @@ def compose(
             "totals": {**totals, "events_landed": totals["lines"]},
             "reasons": record.counts.reasons,
             "added_fields": record.counts.added_fields,
+            "unreadable": (record.control or {}).get("unreadable", {}),
             "quarantine_samples": list(samples),
             "joins": [_join(record, name, join, tactic) for name, join in counts["joins"].items()],
             "freshness_s": record.freshness,

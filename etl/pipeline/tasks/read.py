@@ -59,6 +59,7 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
                 "digest": source.digest,
                 "lines": lines,
                 "changed": source.changed,
+                "reason": source.reason,
                 "seen": seen.as_json(),
             },
         )

@@ -40,8 +40,9 @@ class Reading:
         for one in slices:
             reader = SliceReader(source.landing, one)
             lines = self.read_slice(one, reader)
-            seen = {"ordinal": one.ordinal, "digest": reader.digest, "lines": lines, "changed": reader.changed}
-            yield wire.result("slice", {**seen, "stream": self._stream.name})
+            seen = {"ordinal": one.ordinal, "digest": reader.digest, "lines": lines}
+            state = {"changed": reader.changed, "reason": reader.reason}
+            yield wire.result("slice", {**seen, **state, "stream": self._stream.name})
         yield wire.result("stream", self._summary())
 
     def read_slice(self, one: Slice, reader: SliceReader) -> int:

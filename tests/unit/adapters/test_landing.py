@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from etl.adapters import landing
 from etl.adapters.landing import QUIET, SETTLE, Consumed, LandedFile, Limits, Slice, SliceReader
+from tests.support.unreadable import SWAPS, refusing
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 LIMITS = Limits()
@@ -100,7 +102,7 @@ def test_a_file_without_any_line_end_waits_too(tmp_path: Path) -> None:
 def test_a_file_that_is_as_it_was_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "a.jsonl", b"one\n")
     before = consumed(tmp_path, *fix(tmp_path))
-    monkeypatch.delattr(landing, "_Opened")  # not even opened
+    monkeypatch.delattr(landing, "RegularFile")  # not even opened
     assert fix(tmp_path, before) == ()
 
 
@@ -173,6 +175,26 @@ def test_a_file_that_vanishes_before_it_is_looked_at_is_no_part_of_the_batch(tmp
     assert [one.file.name for one in slices] == [b"b.jsonl"]
 
 
+@pytest.mark.parametrize("age", [timedelta(0), SETTLE])
+def test_a_file_that_cannot_be_opened_is_no_part_of_the_batch(tmp_path: Path, age: timedelta) -> None:
+    put(tmp_path / "a.jsonl", b"one\n", age + timedelta(seconds=1))
+    put(tmp_path / "b.jsonl", b"one\n", age)
+    with refusing(tmp_path / "a.jsonl"):
+        assert [one.file.name for one in fix(tmp_path)] == [b"b.jsonl"]
+        assert [one.file.name for one in fix(tmp_path, limits=Limits(batch_bytes=1))] == [b"b.jsonl"]
+    assert [one.file.name for one in fix(tmp_path)] == [b"a.jsonl", b"b.jsonl"]
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+def test_what_is_swapped_in_after_it_was_listed_is_no_part_of_the_batch(tmp_path: Path, swap: str) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        put(tmp_path / name, b"one\n", SETTLE)
+    files = landing.scan(tmp_path, "jsonl")
+    SWAPS[swap](tmp_path / "a.jsonl")
+    slices = landing.fix_slices(tmp_path, files, {}, "jsonl", NOW, LIMITS)
+    assert [one.file.name for one in slices] == [b"b.jsonl"]
+
+
 @pytest.mark.parametrize("limits", [Limits(batch_bytes=1), Limits(slice_bytes=1)])
 def test_a_file_put_away_after_it_was_listed_is_no_part_of_the_batch(tmp_path: Path, limits: Limits) -> None:
     for name in ("a.jsonl", "b.jsonl"):
@@ -237,6 +259,49 @@ def test_a_file_that_is_written_over_while_it_is_read_does_not_count(tmp_path: P
     reader = SliceReader(tmp_path, one)
     for _ in reader.blocks():
         put(tmp_path / "a.jsonl", b"ONE\nTWO\n", -timedelta(seconds=1))
+    assert reader.changed
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+def test_what_is_swapped_in_for_a_file_is_never_read_nor_waited_for(tmp_path: Path, swap: str) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+    SWAPS[swap](tmp_path / "a.jsonl")
+    content, reader = read(tmp_path, one)
+    assert (content, reader.changed) == (b"", True)
+    assert reader.reason
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EIO])
+def test_a_file_that_cannot_be_opened_any_longer_does_not_count(tmp_path: Path, number: int) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+    with refusing(tmp_path / "a.jsonl", number):
+        content, reader = read(tmp_path, one)
+    assert (content, reader.changed, reader.reason) == (b"", True, os.strerror(number))
+
+
+def test_a_file_whose_disk_fails_while_it_is_read_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+
+    def fail(*_: int) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fail)
+    _, reader = read(tmp_path, one)
+    assert (reader.changed, reader.reason) == (True, "Input/output error")
+
+
+def test_a_slice_whose_header_could_not_be_read_does_not_count_even_if_the_rest_can(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+    reader = SliceReader(tmp_path, one)
+    with refusing(tmp_path / "a.jsonl"):
+        assert reader.header() == b""
+    assert list(reader.blocks()) == []
     assert reader.changed
 
 
