@@ -37,7 +37,7 @@ def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
     # Python workers would otherwise be the system's interpreter, without our packages.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.spark_master.startswith("local") else None
-    if settings.spark_master.split("[")[0] == "local":  # its workers inherit our environment; a cluster's do not
+    if _in_one_process(settings):  # its workers inherit our environment; a cluster's do not
         secret.draw_key()
     builder = SparkSession.builder.master(settings.spark_master).appName(app_name)
     for key, value in configuration(settings).items():
@@ -64,6 +64,9 @@ def configuration(settings: Settings) -> dict[str, str]:
     scratch = settings.var / "spark"
     jvm = f"-Duser.timezone=UTC -Dderby.system.home={scratch} {_JIT[settings.spark_jit]}"
     return {
+        # Spark draws the secret itself, in the JVM (ADR 118). For any other master it would have to be given one, and
+        # PySpark puts every setting on a command line: there the configuration of the cluster decides.
+        **({"spark.authenticate": "true"} if _in_one_process(settings) else {}),
         "spark.jars": ",".join(map(str, jars)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -92,3 +95,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def _in_one_process(settings: Settings) -> bool:
+    """Whether driver and executor are one JVM, as with `local[2]`, but not with `local-cluster[…]`."""
+    return settings.spark_master.split("[")[0] == "local"

@@ -23,6 +23,7 @@ from pathlib import Path
 import psutil
 
 from etl.errors import MissingPart
+from etl.private_paths import private_folder, require_private
 from etl.settings import IN_CHECKOUT, Settings
 from etl.stack.os_account import Account, for_postgres
 from etl.stack.supervision import processes
@@ -67,6 +68,8 @@ def port(settings: Settings) -> int:
 def socket_folder(settings: Settings) -> Path:
     """The folder of the server's socket, for clients. Creates nothing."""
     near = settings.var / "run" / "postgres"
+    with suppress(FileNotFoundError):
+        require_private(near.parent)
     if _fits(near):
         return near
     try:
@@ -138,9 +141,9 @@ def _memo(settings: Settings) -> Path:
 
 
 def _make_socket_folder(settings: Settings) -> Path:
-    near = settings.var / "run" / "postgres"
+    near = private_folder(settings.var / "run") / "postgres"
     if _fits(near):
-        near.mkdir(mode=0o700, parents=True, exist_ok=True)
+        near.mkdir(mode=0o700, exist_ok=True)
         return near
     memo = _memo(settings)
     with suppress(MissingPart, OSError):
@@ -153,7 +156,6 @@ def _make_socket_folder(settings: Settings) -> Path:
         raise MissingPart(
             f"no path short enough for a Unix socket under {far.parent}", "set TMPDIR to a shorter folder"
         )
-    memo.parent.mkdir(parents=True, exist_ok=True)
     memo.write_text(f"{far}\n")
     return far
 

@@ -1,4 +1,4 @@
-"""The stack's own secrets: generated once, stored in one file that only its owner can read.
+"""The stack's own secrets: generated once, stored in one file that only its owner can read; any other file is refused.
 
 They reach services through the environment, never through a command line.
 """
@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from etl.errors import SettingsError
+from etl.private_paths import require_private
 from etl.settings import Settings
 
 
@@ -35,7 +36,7 @@ def credentials(settings: Settings) -> Credentials:
     """This stack's secrets, made on first use."""
     path = settings.var / "secrets.json"
     try:
-        return Credentials(**json.loads(path.read_text()))
+        return _read(path)
     except FileNotFoundError:
         return _make(path)
     except (ValueError, TypeError):
@@ -52,7 +53,12 @@ def _make(path: Path) -> Credentials:
     try:
         os.link(side, path)
     except FileExistsError:
-        return Credentials(**json.loads(path.read_text()))
+        return _read(path)
     finally:
         side.unlink()
     return made
+
+
+def _read(path: Path) -> Credentials:
+    require_private(path)
+    return Credentials(**json.loads(path.read_text()))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
+import tempfile
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg2
 import pytest
 
 from etl.adapters import postgres
-from etl.settings import PROJECT
-from etl.spark.runner.client import ForeignSocket, answers
-from etl.spark.runner.connection import foreign
+from etl.private_paths import NotPrivate
+from etl.settings import PROJECT, load
+from etl.spark.runner.calls import StepCall
+from etl.spark.runner.client import answers, responds
+from etl.spark.runner.connection import post
+from etl.spark.runner.service import listening
 from tests.faults.world import SECRET, World
+from tests.support.another_user import give_away
 
 ROLE = re.search(r"```sql\n(.*?)```", (PROJECT / "docs" / "security.md").read_text(), re.DOTALL)
 
@@ -77,37 +83,62 @@ def test_tables_of_the_mart_that_come_later_are_readable_too(world: World, analy
     world.site.execute("drop table mart.later")
 
 
-def test_a_socket_in_a_folder_that_everybody_may_write_to_is_not_asked(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(folder / "s"))
-        folder.chmod(0o777)
-        with pytest.raises(ForeignSocket, match="everybody may write"):
-            answers(folder / "s")
-        folder.chmod(0o700)
-        assert not answers(folder / "s"), "nobody listens"
-    assert not answers(folder / "nothing")
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o720])
+def test_a_socket_in_a_folder_that_others_may_write_to_is_not_asked(tmp_path: Path, mode: int) -> None:
+    with listening(tmp_path / "run" / "s") as listener, _answering(listener):
+        path = tmp_path / "run" / "s"
+        assert responds(path)
+        path.parent.chmod(mode)
+        for ask in (answers, lambda path: post(path, "/steps/ingest", StepCall(pipeline="orders", run_id="1"), print)):
+            with pytest.raises(NotPrivate, match=rf"run may be written to by others \(mode {mode:04o}\).*chmod go-w"):
+                ask(path)
+        assert not responds(path), "nobody of ours"
+    assert not answers(tmp_path / "nothing")
+    assert not responds(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize(
-    ("of_socket", "of_folder", "mode", "wrong"),
-    [
-        (7, 7, 0o700, None),
-        (0, 0, 0o755, None),
-        (7, 0, 0o1777, None),
-        (8, 7, 0o700, "belongs to user 8"),
-        (7, 8, 0o755, "is in a folder of user 8"),
-        (7, 7, 0o777, "is in a folder that everybody may write to"),
-    ],
-)
-def test_only_a_socket_that_we_or_root_put_there_is_asked(
-    of_socket: int, of_folder: int, mode: int, wrong: str | None
+def test_a_socket_of_another_user_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening(tmp_path / "run" / "s") as listener, _answering(listener):
+        give_away(tmp_path / "run" / "s", monkeypatch)
+        with pytest.raises(NotPrivate, match="belongs to user"):
+            answers(tmp_path / "run" / "s")
+        assert not responds(tmp_path / "run" / "s"), "nobody of ours"
+
+
+def test_the_driver_listens_in_no_folder_that_another_user_has_made_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def seen(mode: int, user: int) -> os.stat_result:
-        return os.stat_result((mode, 0, 0, 1, user, 0, 0, 0, 0, 0))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    path = load(var=tmp_path / ("long" * 30)).runner_socket
+    assert path.parent.parent == tmp_path
+    path.parent.mkdir(mode=0o777)
+    path.parent.chmod(0o777)
+    with pytest.raises(NotPrivate, match="may be written to by others"), listening(path):
+        pass
+    path.parent.chmod(0o700)
+    give_away(path.parent, monkeypatch)
+    with pytest.raises(NotPrivate, match="belongs to user"), listening(path):
+        pass
+    assert not path.exists()
 
-    assert foreign(seen(0o600, of_socket), seen(mode, of_folder), 7) == wrong
+
+@contextmanager
+def _answering(listener: socket.socket) -> Iterator[None]:
+    """A driver that says of everything that it is well."""
+
+    def serve() -> None:
+        with suppress(OSError):  # the end of the test
+            while True:
+                with listener.accept()[0] as asker:
+                    if asker.recv(4096):
+                        asker.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield
+    listener.shutdown(socket.SHUT_RDWR)
+    thread.join(timeout=10)
+    assert not thread.is_alive()
 
 
 def test_an_unreachable_server_is_named_without_the_password(world: World) -> None:

@@ -13,13 +13,12 @@ from etl.model import Operation, Progress
 from etl.pipeline.review.run_form import RunForm
 from etl.settings import Settings
 from etl.spark.runner.calls import CorrelationCall, CorrelationMaintenanceCall, MaintenanceCall, StepCall
-from etl.spark.runner.connection import ForeignSocket, StepFailed, StepRefused, answers, post, responds
+from etl.spark.runner.connection import StepFailed, StepRefused, answers, post, responds
 
 if TYPE_CHECKING:
     from etl.streams.steps import CorrelationStep
 
 __all__ = [
-    "ForeignSocket",
     "RunStep",
     "StepFailed",
     "StepRefused",

@@ -1,13 +1,11 @@
 """The connection to the resident driver: HTTP over a Unix socket, with responses as JSON lines.
 
-Only a socket created by this user or root is used, since both sides trust each other's messages.
+Only a private socket in a private folder is used, since both sides trust each other's messages.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from socket import AF_UNIX, SOCK_STREAM
@@ -19,6 +17,7 @@ from pydantic import BaseModel
 
 from etl.errors import TerminalError, TransientError
 from etl.model import Progress
+from etl.private_paths import NotPrivate, require_private
 
 
 class StepFailed(TerminalError):
@@ -29,21 +28,10 @@ class StepRefused(TransientError):
     """The runner reports a transient error of a step."""
 
 
-class ForeignSocket(TerminalError):
-    """The driver's socket could have been created by another user."""
-
-    def __init__(self, socket: str, what: str) -> None:
-        super().__init__(socket, what)
-        self.socket, self.what = socket, what
-
-    def __str__(self) -> str:
-        return f"{self.socket} {self.what}; whoever answers there might not be our driver, so nothing is asked of it"
-
-
 def answers(socket: Path) -> bool:
     """Whether a resident driver is ready."""
     try:
-        _require_own(socket)
+        _require_private(socket)
         with Socket(AF_UNIX, SOCK_STREAM) as probe:  # httpx would leave an unaccepted socket open
             probe.connect(str(socket))
         with _client(socket, timeout=5.0) as client:
@@ -55,12 +43,12 @@ def answers(socket: Path) -> bool:
 
 
 def responds(socket: Path) -> bool:
-    """Whether there is any response, even an error. A driver that hangs gives none."""
+    """Whether there is any response, even an error. A driver that hangs gives none, and neither does another user's."""
     try:
         with _client(socket, timeout=20.0) as client:
             client.get("/health")
             return True
-    except (OSError, httpx.TransportError):
+    except (OSError, httpx.TransportError, NotPrivate):
         return False
 
 
@@ -79,27 +67,18 @@ def post(socket: Path, path: str, call: BaseModel, progress: Progress) -> dict[s
                 elif "error" in event:
                     kind = StepFailed if event["error"]["kind"] == "terminal" else StepRefused
                     raise kind(event["error"]["message"])
-    except httpx.TransportError as error:  # it exited after it had accepted the request, or it hangs
+    except (
+        FileNotFoundError,
+        httpx.TransportError,
+    ) as error:  # it exited after it had accepted the request, or it hangs
         raise StepRefused(f"the runner does not take {path} ({type(error).__name__}); see its log") from error
     raise StepRefused(f"the runner ended in the middle of {path}; see its log under var/logs")
 
 
-def _require_own(socket: Path) -> None:
+def _require_private(socket: Path) -> None:
     """Refuse a socket that another user has created, or could have."""
-    wrong = foreign(socket.lstat(), socket.parent.stat(), os.geteuid())
-    if wrong is not None:
-        raise ForeignSocket(str(socket), wrong)
-
-
-def foreign(socket: os.stat_result, folder: os.stat_result, user: int) -> str | None:
-    """Why a socket is not trusted; None when only this user or root can have created it."""
-    if socket.st_uid not in (user, 0):
-        return f"belongs to user {socket.st_uid}"
-    if folder.st_uid not in (user, 0):
-        return f"is in a folder of user {folder.st_uid}"
-    if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
-        return "is in a folder that everybody may write to"
-    return None
+    require_private(socket.parent)
+    require_private(socket)
 
 
 def _events(answer: httpx.Response) -> Iterator[dict[str, Any]]:
@@ -111,4 +90,5 @@ def _events(answer: httpx.Response) -> Iterator[dict[str, Any]]:
 
 
 def _client(socket: Path, timeout: float) -> httpx.Client:
+    _require_private(socket)
     return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://runner", timeout=timeout)

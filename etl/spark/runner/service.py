@@ -36,6 +36,7 @@ from etl.logs import structured
 from etl.model import Operation, Progress
 from etl.observe.observer import Observer
 from etl.pipeline.steps import Steps
+from etl.private_paths import private_folder
 from etl.settings import Settings, load
 from etl.spark.correlate import SparkCorrelations
 from etl.spark.executor import SparkExecutor
@@ -262,8 +263,8 @@ def _same(batches: Iterator[Any]) -> Iterator[Any]:
 
 @contextmanager
 def listening(path: Path) -> Iterator[Socket]:
-    """A Unix socket with permissions for its owner only, from its creation on."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """A Unix socket with permissions for its owner only, from its creation on, in a folder that is private, too."""
+    private_folder(path.parent)
     path.unlink(missing_ok=True)
     with Socket(AF_UNIX, SOCK_STREAM) as socket:
         before = os.umask(0o177)

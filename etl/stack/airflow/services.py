@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psycopg2
 
+from etl.private_paths import private_folder
 from etl.settings import DAG_FILES, PROJECT, Settings
 from etl.stack import postgres
 from etl.stack.credentials import credentials
@@ -78,8 +79,7 @@ def _options(settings: Settings) -> dict[str, str]:
 
 def service(settings: Settings) -> Service:
     """Airflow as a service: home, login, and whether its database has to be migrated first."""
-    home = _home(settings)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home = private_folder(_home(settings))  # Airflow runs the plugins that are in it
     _write_private(home / "passwords.json", json.dumps({USER: credentials(settings).airflow_password}) + "\n")
     # Without this file every process would write its own, with different secrets, at the same time.
     _write_private(home / "airflow.cfg", "# Airflow is told everything through its environment.\n")

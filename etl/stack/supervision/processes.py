@@ -25,6 +25,7 @@ from pathlib import Path
 import psutil
 
 from etl.errors import TerminalError
+from etl.private_paths import private_folder
 from etl.settings import Settings
 from etl.stack.os_account import Account
 from etl.stack.supervision import guard
@@ -172,8 +173,7 @@ def run_to_end(service: Service, var: Path, timeout_s: float, keep: Sequence[int
 @contextmanager
 def stack_lock(settings: Settings) -> Iterator[int]:
     """Hold the lock of `var`, having swept what a crash left behind; yields the lock's descriptor."""
-    folder = settings.var / "run"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = private_folder(settings.var / "run")
     descriptor = os.open(folder / "stack.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # `locked` holds the lock briefly while it checks, so retry for a moment.
