@@ -157,9 +157,9 @@ def _stream(document: StreamDocument, path: Path, home: Path) -> tuple[LoggedStr
     rules = tuple(builder.rules(stream))
     bounds = _bounds(builder, table.event_time, document.past, document.future)
     if not builder.mistakes:
-        alike = Pipeline(name, stream, rules)  # the same fields, rules and names as a pipeline's stream
-        builder.mistakes += [*check.mistakes(alike, builder.rule_paths), *_event_time(stream)]
-        builder.mistakes += names.plain(("name",), "a stream", name, RESERVED)
+        pipeline = Pipeline(name, stream, rules)  # the same fields and rules as a pipeline's stream
+        builder.mistakes += [*check.alike(pipeline, builder.rule_paths), *_event_time(stream)]
+        builder.mistakes += names.plain(("name",), "a stream", name, names.RESERVED_STREAMS)
     return LoggedStream(name, stream, (*rules, bounds), path, site=document.site), builder.mistakes
 
 

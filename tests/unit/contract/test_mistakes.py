@@ -61,6 +61,9 @@ min_value = 1
 MISTAKES = [
     ('name = "visits"', 'name = "Visits!"', 1, "'Visits!' cannot be the name of a pipeline; allowed are small letters"),
     ('name = "visits"', 'name = "master_data"', 1, "reserved are"),
+    ('name = "visits"', 'name = "held"', 1, "'held' cannot be the name of a pipeline: reserved are backlog, benchmark"),
+    ('name = "visits"', 'name = "correlations_broken"', 1, "reserved are"),
+    ('name = "visits"', 'name = "broken_orders"', 1, "'broken_' are those of files with mistakes"),
     ('name = "visits"', "name = 5", 1, "name is 5, but must be a text"),
     ('grace = "7d"', 'grce = "7d"', 4, "'grce' is not a key of a pipeline; did you mean 'grace'?"),
     ('grace = "7d"', 'grace = "soon"', 4, "grace is 'soon', but must be a length of time such as '30s'"),

@@ -10,6 +10,7 @@ import pytest
 
 from etl.contract.model import RelativeTime
 from etl.contract.words import times
+from etl.contract.words.dag_ids import broken_ids
 from etl.contract.words.expectation_types import COMMON, EXPECTATIONS
 from etl.contract.words.expressions import Names, aggregate, column_sql
 from etl.contract.words.types import arrow_type, declared_name, stored_type
@@ -65,6 +66,16 @@ def test_aggregates_have_the_types_of_sums_that_grow():
 def test_what_cannot_be_brought_up_to_date_batch_by_batch_is_refused(sql: str):
     with pytest.raises(ValueError, match="is not an aggregate"):
         aggregate(sql)
+
+
+def test_files_with_mistakes_have_ids_of_their_own_whatever_they_are_called():
+    files = ["orders.toml", "my orders.toml", "my_orders.toml", "my-orders.toml", "Größe.toml", "a.b.toml", "=.toml"]
+    ids = broken_ids([*files, f"{'x' * 250}.toml"])
+    assert ids[:-1] == [
+        "broken_orders", "broken_my_orders", "broken_my_orders_2", "broken_my-orders", "broken_Gr_e", "broken_a.b",
+        "broken__",
+    ]  # fmt: skip
+    assert len(ids[-1]) < 250
 
 
 def test_a_column_is_quoted_only_if_it_must_be():
