@@ -6,19 +6,20 @@ later (`build.py`, `check.py`), where names are known.
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError
 
 from etl.contract.model import Distribution, Shedding
 from etl.contract.words.expectation_types import EXPECTATIONS
 from etl.contract.words.times import SCHEDULES
 
 _SCALAR = {"type": ["boolean", "number", "string"]}
-Value = Annotated[bool | int | Decimal | str | date, WithJsonSchema(_SCALAR)]
+Value = Annotated[bool | int | Decimal | str | datetime | date, WithJsonSchema(_SCALAR)]
 Sql = Annotated[str, Field(min_length=1, description="A SQL expression in Spark's dialect.")]
 Duration = Annotated[
     str, Field(min_length=1, examples=["30s", "5 minutes", "24h", "7d"], description="A length of time.")
@@ -36,7 +37,12 @@ class Short:
 
 
 def _table_of(key: str) -> BeforeValidator:
-    return BeforeValidator(lambda given: {key: given} if isinstance(given, str) else given)
+    def table(given: object) -> object:
+        if not isinstance(given, str | dict):
+            raise PydanticCustomError("text_or_table", "a text or a table is needed")
+        return {key: given} if isinstance(given, str) else given
+
+    return BeforeValidator(table)
 
 
 class Table(BaseModel):
@@ -142,8 +148,10 @@ class FactTable(Table):
 
 def _named_columns(given: Any) -> Any:
     """A list of columns as a table: `person.name` is called `person_name`."""
-    if not isinstance(given, list):
+    if isinstance(given, dict):
         return given
+    if not isinstance(given, list):
+        raise PydanticCustomError("list_or_table", "a list or a table is needed")
     named: dict[str, str] = {}
     for item in given:
         if not isinstance(item, str):
