@@ -73,7 +73,8 @@ def _master(master: Master, pipeline: Pipeline) -> Iterator[Mistake]:
             yield Mistake(place, unknown("a field", field, fields, "fields"))
         elif not (pa.types.is_integer(fields[field].type) or pa.types.is_string(fields[field].type)):
             kind = declared_name(fields[field].type)
-            yield Mistake(place, f"{field!r} is {kind} and cannot be looked up by; use int, bigint or string")
+            given = f"{field!r} is {kind} and cannot be looked up by"
+            yield Mistake(place, f"{given}; use int, bigint, or string with a column of text in the master")
     yield from _repeated((*path, "on"), master.key_columns)
     yield from _repeated((*path, "columns"), [one.lower() for one in master.columns])
     for number, column in enumerate(master.columns):

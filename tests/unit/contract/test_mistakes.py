@@ -171,6 +171,10 @@ MISTAKES = [
     ("expect_column_mean_to_be_between", "expect_column_mean_between", 42, "did you mean 'expect_column_mean_to"),
     ('column = "spent"\n', 'column = "spend"\n', 43, "'spend' is not a column of the fact; did you mean 'spent'?"),
     ('column = "spent"\n', "", 41, "expect_column_mean_to_be_between has no 'column'; it needs one"),
+    (
+        'on = { person_id = "id" }', 'on = { begun = "id" }', 26,
+        "'begun' is timestamp and cannot be looked up by; use int, bigint, or string with a column of text",
+    ),
     ("min_value = 1", "min_valu = 1", 44, "did you mean 'min_value'?"),
     ("min_value = 1", 'severity = "bad"', 44, "severities are critical, warning, info"),
     ('columns = ["visit_id", "person.town", "per_page"]', "columns = 5", 35, "is 5, but must be a list or a table"),
