@@ -202,7 +202,7 @@ def _master(table: Table, pairs: Pairs) -> str:
     clashing = [one.name for one in table.schema if _fits(one) and one.name not in {*columns, *dict(pairs).values()}]
     if not columns and (left or clashing):
         given = f"no column of {table.table} besides its key can be given to events: {', '.join([*left, *clashing])}"
-        raise DraftRefused(f"{given}; make a view of it with other names or types, or leave the table out")
+        raise DraftRefused(f"{given}; leave the table out, or give it such a column")
     version = next((one for one in _VERSIONS if _is_time(table, one)), None)
     lines = [
         f"[master.{table.name}]",

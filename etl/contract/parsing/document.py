@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import PydanticCustomError
 
 from etl.contract.model import Distribution, Shedding
 from etl.contract.words.expectation_types import EXPECTATIONS
@@ -26,6 +25,10 @@ Sql = Annotated[str, Field(min_length=1, description="A SQL expression in Spark'
 Duration = Annotated[
     str, Field(min_length=1, examples=["30s", "5 minutes", "24h", "7d"], description="A length of time.")
 ]
+
+
+class OtherForm(ValueError):
+    """A value has none of the forms in which it may be written; the message is what is allowed."""
 
 
 class Short:
@@ -41,7 +44,7 @@ class Short:
 def _table_of(key: str) -> BeforeValidator:
     def table(given: object) -> object:
         if not isinstance(given, str | dict):
-            raise PydanticCustomError("text_or_table", "a text or a table is needed")
+            raise OtherForm("a text or a table")
         return {key: given} if isinstance(given, str) else given
 
     return BeforeValidator(table)
@@ -158,7 +161,7 @@ def _named_columns(given: Any) -> Any:
     if isinstance(given, dict):
         return given
     if not isinstance(given, list):
-        raise PydanticCustomError("list_or_table", "a list or a table is needed")
+        raise OtherForm("a list or a table")
     named: dict[str, str] = {}
     for item in given:
         if not isinstance(item, str):

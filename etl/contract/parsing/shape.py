@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from etl.contract.errors import Mistake, TomlPath, unknown
-from etl.contract.parsing.document import Document
+from etl.contract.parsing.document import Document, OtherForm
 
 M = TypeVar("M", bound=BaseModel)
 _KINDS = {
@@ -20,8 +20,6 @@ _KINDS = {
     "model_type": "a table",
     "model_attributes_type": "a table",
     "list_type": "a list",
-    "text_or_table": "a text or a table",
-    "list_or_table": "a list or a table",
     "int_type": "a whole number",
     "greater_than_equal": "a larger number",
 }
@@ -62,7 +60,7 @@ def _mistake(path: TomlPath, errors: list[Mapping[str, Any]], model: type[BaseMo
         return Mistake(path, unknown(f"a key of {_place(path[:-1], noun)}", str(path[-1]), known, "keys"))
     if kind == "missing":
         return Mistake(path, f"{_place(path, noun)} has no {error['loc'][-1]!r}; it needs one")
-    if kind == "value_error":
+    if kind == "value_error" and not isinstance(context["error"], OtherForm):
         return Mistake(path, str(context["error"]))
     allowed = _allowed_by_any({one["type"]: one.get("ctx", {}) for one in errors})
     return Mistake(path, f"{_dotted(path)} is {_shown(error['input'])}, but must be {allowed}")
@@ -92,6 +90,8 @@ def _allowed_by_any(errors: Mapping[str, dict[str, Any]]) -> str:
 
 
 def _allowed(kind: str, context: dict[str, Any]) -> str:
+    if kind == "value_error":
+        return str(context["error"])
     if kind == "literal_error":
         return f"one of {context['expected'].replace(' or ', ', ')}"
     if kind in ("too_short", "string_too_short"):

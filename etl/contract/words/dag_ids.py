@@ -1,7 +1,7 @@
 """The DAG ids of an installation: a pipeline's name, the ids that we ship, and `broken_…` for a file with mistakes.
 
-    orders.toml, name = "orders"    orders
-    orders backup.toml, not TOML    broken_orders_backup
+    visits.toml, name = "visits"    visits
+    visits backup.toml, not TOML    broken_visits_backup
 
 Airflow knows a DAG by its id, so these kinds must never meet: no pipeline may have a name of the last two.
 """
