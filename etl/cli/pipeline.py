@@ -120,9 +120,13 @@ def new(
     """Write a first pipeline file from a sample of events and real tables; it passes `check` as it is."""
     from etl.contract.drafting.draft import DraftRefused, draft
     from etl.contract.drafting.sample import read_sample
+    from etl.contract.errors import PipelineFileError
     from etl.contract.load import load
+    from etl.contract.words.dag_ids import pipeline_name
 
     own = configuration.load()
+    if wrong := next(pipeline_name((), name), None):
+        raise DraftRefused(wrong.sentence)
     target = output or own.own_pipelines / f"{name}.toml"
     if target.exists():
         raise DraftRefused(f"{target} exists already; remove it or give --output another name")
@@ -132,6 +136,9 @@ def new(
     target.write_text(text, encoding="utf-8")
     try:
         drafted = load(target, own.var)
+    except PipelineFileError as error:  # the file and its line are gone
+        target.unlink()
+        raise DraftRefused(f"no file is written, for it would not be good: {error.sentence}") from None
     except BaseException:
         target.unlink()
         raise

@@ -13,7 +13,7 @@ import pyarrow as pa
 from etl.contract import check_output
 from etl.contract.errors import Mistake, TomlPath, unknown
 from etl.contract.model import ExpressionRule, Master, Pipeline
-from etl.contract.words import names
+from etl.contract.words import dag_ids, names
 from etl.contract.words.expressions import Names
 from etl.contract.words.types import declared_name
 from etl.contract.words.values import is_moment
@@ -21,7 +21,12 @@ from etl.contract.words.values import is_moment
 
 def mistakes(pipeline: Pipeline, rule_paths: list[TomlPath]) -> Iterator[Mistake]:
     """All mistakes of a pipeline whose single values are valid."""
-    yield from names.plain(("name",), "a pipeline", pipeline.name, names.RESERVED_PIPELINES)
+    yield from dag_ids.pipeline_name(("name",), pipeline.name)
+    yield from alike(pipeline, rule_paths)
+
+
+def alike(pipeline: Pipeline, rule_paths: list[TomlPath]) -> Iterator[Mistake]:
+    """The mistakes of all but the name: streams of correlations are checked for these, too."""
     yield from _stream(pipeline)
     for master in pipeline.masters:
         yield from _master(master, pipeline)
@@ -68,7 +73,8 @@ def _master(master: Master, pipeline: Pipeline) -> Iterator[Mistake]:
             yield Mistake(place, unknown("a field", field, fields, "fields"))
         elif not (pa.types.is_integer(fields[field].type) or pa.types.is_string(fields[field].type)):
             kind = declared_name(fields[field].type)
-            yield Mistake(place, f"{field!r} is {kind} and cannot be looked up by; use int, bigint or string")
+            given = f"{field!r} is {kind} and cannot be looked up by"
+            yield Mistake(place, f"{given}; use int, bigint, or string with a column of text in the master")
     yield from _repeated((*path, "on"), master.key_columns)
     yield from _repeated((*path, "columns"), [one.lower() for one in master.columns])
     for number, column in enumerate(master.columns):

@@ -10,20 +10,21 @@ A broken file does not affect the others. Importing this module is fast, as a sc
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from etl.contract import check
 from etl.contract.errors import Mistake, PipelineFileError
 from etl.contract.model import Pipeline
 from etl.contract.parsing import shape
 from etl.contract.parsing.build import Builder
-from etl.contract.parsing.locate import line_of, line_of_syntax_error, lines_of
+from etl.contract.parsing.locate import line_of, lines_of
+from etl.contract.parsing.toml import values_of
 
+T = TypeVar("T")
 _LARGEST = 1 << 20  # bytes of a file; a declaration has a few thousand
 _NAME = re.compile(r"""^name\s*=\s*["']([^"']*)["']""", re.MULTILINE)
 
@@ -76,49 +77,61 @@ def _name_in(path: Path) -> str | None:
 
 def examine(path: Path, home: Path) -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:
     """The pipeline of a file, or all its mistakes: causes before consequences."""
-    try:
+
+    def examined() -> tuple[Pipeline | None, tuple[PipelineFileError, ...]]:
         text = text_of(path)
         pipeline, mistakes = _examined(text, path, home)
+        errors = located(path, text, mistakes)
+        return (None, tuple(errors)) if errors else (pipeline, ())
+
+    return guarded(path, examined)
+
+
+def guarded(
+    path: Path, examined: Callable[[], tuple[T | None, tuple[PipelineFileError, ...]]]
+) -> tuple[T | None, tuple[PipelineFileError, ...]]:
+    """What examining a file gives. Any error is a mistake of that file, so that the others can still be used."""
+    try:
+        return examined()
     except PipelineFileError as error:
         return None, (error,)
-    errors = located(path, text, mistakes)
-    return (None, tuple(errors)) if errors else (pipeline, ())
+    except MemoryError:
+        raise  # of the machine, not of the file
+    except Exception as error:
+        return None, (unexpected(path, error),)
+
+
+def unexpected(path: Path, error: Exception) -> PipelineFileError:
+    """The mistake of a file whose examination failed in a way that nobody has foreseen."""
+    reason = " ".join(str(error).split())[:200]
+    told = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+    return PipelineFileError(path.name, 1, f"the file cannot be examined ({told}); take out what was changed last")
 
 
 @lru_cache(maxsize=256)
 def _examined(text: str, path: Path, home: Path) -> tuple[Pipeline | None, tuple[Mistake, ...]]:
     """Parse a file's text. Cached, as every step of a batch needs it; parsed again only when the text has changed."""
-    pipeline, mistakes = _pipeline(values_of(text, path), path, home)
+    pipeline, mistakes = _pipeline(values_of(text, path.name), path, home)
     return pipeline, tuple(mistakes)
 
 
 def read(path: Path) -> tuple[str, dict[str, object]]:
     """The text of a file and its values. Raises `PipelineFileError`."""
     text = text_of(path)
-    return text, values_of(text, path)
+    return text, values_of(text, path.name)
 
 
 def text_of(path: Path) -> str:
-    """The text of a file. Raises `PipelineFileError` when it is unreadable or not text."""
+    """The text of a file, without a byte order mark. Raises `PipelineFileError` when it is unreadable or not text."""
     try:
         if path.stat().st_size > _LARGEST:
             raise PipelineFileError(path.name, 1, f"the file has more than {_LARGEST:,} bytes")
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except OSError as error:
         raise PipelineFileError(path.name, 1, f"the file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise PipelineFileError(path.name, line, "the file is not UTF-8; save it as UTF-8") from None
-
-
-def values_of(text: str, path: Path) -> dict[str, object]:
-    """The values that a file's text declares. Raises `PipelineFileError` when it is not TOML."""
-    try:
-        return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        reason = str(error).partition(" (at ")[0]
-        line = line_of_syntax_error(str(error), text)
-        raise PipelineFileError(path.name, line, f"not TOML: {reason}") from None
 
 
 def _pipeline(declared: dict[str, object], path: Path, home: Path) -> tuple[Pipeline | None, list[Mistake]]:
@@ -137,7 +150,8 @@ def conflicts(pipeline: Pipeline, others: Sequence[Pipeline]) -> tuple[PipelineF
     if not others:
         return ()
     assert pipeline.file is not None, "pipelines that are read from files are compared"
-    return tuple(located(pipeline.file, pipeline.file.read_text("utf-8"), _claims(pipeline, others)))
+    claims = [*_claims(pipeline, others)]
+    return tuple(located(pipeline.file, pipeline.file.read_text("utf-8-sig"), claims)) if claims else ()
 
 
 def located(path: Path, text: str, mistakes: Iterable[Mistake]) -> list[PipelineFileError]:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from etl.contract.model import Field, Stream
+from etl.contract.words.delimiters import is_delimiter
 from etl.errors import TerminalError
 from etl.ingest.kernels.csv_text import scan_records
 from etl.ingest.kernels.spans import ABSENT
@@ -29,7 +30,7 @@ LONGEST_NAME = 256
 
 
 class DelimiterUnsupported(TerminalError):
-    """A delimiter that is not one printable ASCII character."""
+    """A delimiter that is not one ASCII character, or has another meaning."""
 
     def __init__(self, delimiter: str) -> None:
         super().__init__(delimiter)
@@ -57,7 +58,7 @@ def csv_header(stream: Stream) -> bytes:
 
 def parse(lines: Lines, fields: Sequence[Field], header: bytes, delimiter: str = ",") -> Parsed:
     """Split every line into the texts of its fields."""
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+    if not is_delimiter(delimiter):
         raise DelimiterUnsupported(delimiter)
     names = _column_names(header, fields, delimiter)
     bad_utf8, readable = unreadable(lines)

@@ -8,9 +8,9 @@ cannot be pickled, so tasks compile them again, once per process and text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from etl.contract.correlations.correlation_files import AnyCorrelation, Declared
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.contract.correlations.sites import DeclaredSites, SiteCorrelation, load_sites
 from etl.contract.errors import Mistake, PipelineFileError, Refusal, TomlPath
-from etl.contract.load import load_all, located
+from etl.contract.load import guarded, load_all, located
 from etl.contract.model import Pipeline
 from etl.contract.parsing.locate import line_of, lines_of
 from etl.contract.words.names import column
@@ -101,18 +101,25 @@ def _catalog(
     usable, documents, over_sites = list[Correlation](), list[DocumentCorrelation](), list[SiteCorrelation]()
     for one in declared.found:
         if isinstance(one, DocumentCorrelation):
-            mistake = examine_documents(one, streams.found)
+            mistake = _guarded(one, partial(examine_documents, one, streams.found))
             documents += [one] if mistake is None else []
         elif isinstance(one, SiteCorrelation):
-            mistake = examine_over_sites(one, streams.found, sites)
+            mistake = _guarded(one, partial(examine_over_sites, one, streams.found, sites))
             over_sites += [one] if mistake is None else []
         else:
-            mistake = examine(one, streams.found)
+            mistake = _guarded(one, partial(examine, one, streams.found))
             usable += [one] if mistake is None else []
         broken += [] if mistake is None else [mistake]
     return Catalog(
         streams.found, tuple(usable), (*errors, *broken), tuple(broken), tuple(documents), tuple(over_sites), sites
     )  # fmt: skip
+
+
+def _guarded(declared: AnyCorrelation, examined: Callable[[], PipelineFileError | None]) -> PipelineFileError | None:
+    """The mistake of a correlation. Any error is a mistake of its file, so that the others can still be used."""
+    file = declared.file or Path(f"{declared.name}.toml")
+    found, errors = guarded(file, lambda: (examined(), ()))
+    return errors[0] if errors else found
 
 
 def _with_roots(sites: DeclaredSites, home: Path) -> DeclaredSites:

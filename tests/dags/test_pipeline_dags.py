@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from etl.contract.words.dag_ids import SHIPPED
 from etl.settings import PROJECT
 from tests.support.airflow_python import ask
 
@@ -42,6 +43,12 @@ def described(dag):
 found = {dag.dag_id: described(dag) for dag in vars(pipelines).values() if isinstance(dag, DAG)}
 heavy = {"pyspark", "great_expectations", "pandas", "numba", "deltalake"}
 print(json.dumps({"dags": found, "heavy": sorted(heavy & set(sys.modules))}))
+"""
+EVERY = """
+import json
+from etl.airflow.all_dags import all_dags
+
+print(json.dumps(sorted(all_dags())))
 """
 REFUSED = """
 import json, sys
@@ -152,10 +159,32 @@ def test_a_broken_file_is_a_dag_that_says_why_and_leaves_the_others_alone(tmp_pa
     (folder / "nonsense.toml").write_text("name = = 1\n")
     found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_PIPELINES=str(folder))[-1])["dags"]
     assert found["orders"]["tags"] == ["frontstage", "pipeline"]
-    assert (found["trips"]["tags"], found["nonsense"]["tags"]) == (["broken", "frontstage"], ["broken", "frontstage"])
-    assert found["trips"]["description"].startswith("trips.toml, line 13: 'servce_day' is not a field; did you mean")
-    assert found["nonsense"]["description"].startswith("nonsense.toml, line 1: not TOML")
-    assert found["trips"]["tasks"] == {"correct_the_file": []}
+    trips, nonsense = found["broken_trips"], found["broken_nonsense"]
+    assert (trips["tags"], nonsense["tags"]) == (["broken", "frontstage"], ["broken", "frontstage"])
+    assert trips["description"].startswith("trips.toml, line 13: 'servce_day' is not a field; did you mean")
+    assert nonsense["description"].startswith("nonsense.toml, line 1: not TOML")
+    assert trips["tasks"] == {"correct_the_file": []}
+
+
+def test_a_broken_file_of_any_name_takes_the_place_of_no_pipeline(tmp_path: Path) -> None:
+    folder = tmp_path / "pipelines"
+    shutil.copytree(PROJECT / "warehouse" / "pipelines", folder)
+    (folder / "orders backup.toml").write_text("name = = 1\n")
+    (folder / "zz.toml").write_text((folder / "trips.toml").read_text())
+    (folder / "trips.toml").write_text("name = = 1\n")
+    shutil.copy(folder / "web_sessions.toml", folder / "web_sessions copy.toml")
+    found = json.loads(ask(SCRIPT, tmp_path, FRONTSTAGE_PIPELINES=str(folder))[-1])["dags"]
+    broken = {name for name, dag in found.items() if "broken" in dag["tags"]}
+    assert broken == {"broken_orders_backup", "broken_trips", "broken_web_sessions"}
+    assert set(found) - broken == {"orders", "trips", "web_sessions"}
+
+
+def test_no_pipeline_can_have_the_id_of_a_dag_that_is_shipped(tmp_path: Path) -> None:
+    for folder in ("pipelines", "correlations"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "correlations" / "nonsense.toml").write_text("name = = 1\n")
+    folders = {f"FRONTSTAGE_{one.upper()}": str(tmp_path / one) for one in ("pipelines", "correlations")}
+    assert set(json.loads(ask(EVERY, tmp_path, **folders)[-1])) == SHIPPED
 
 
 def test_the_form_takes_a_batch_or_nothing(tmp_path: Path) -> None:

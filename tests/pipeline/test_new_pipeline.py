@@ -116,3 +116,30 @@ def test_a_new_file_from_csv_with_a_composite_event_key_runs(site: Site, tmp_pat
     (first,) = here.execute("select ride_no, day::text, zone_row_name, fee from mart.rides where ride_no = 7")
     assert (first[:3], str(first[3])) == ((7, "2026-11-01", "Zone 8"), "1007.5000")
     assert here.execute("select sum(events) from mart.rides_daily") == [(100,)]
+
+
+def test_a_new_file_over_a_table_of_keys_and_one_with_validity_runs(site: Site, tmp_path: Path) -> None:
+    site.execute("""
+        create table depot.badges (badge text primary key);
+        create table depot.levels (level integer primary key, name text, "Name" text, level_row_key integer,
+                                   valid_from timestamptz not null, valid_to timestamptz, is_current boolean);
+        insert into depot.badges select 'b' || b from generate_series(1, 3) b;
+        insert into depot.levels select l, 'Level ' || l, 'x', l, '2026-01-01', null, true from generate_series(1, 3) l;
+    """)
+    rows = [{"visit": f"v{number}", "badge": f"b{1 + number % 4}", "level": 1 + number % 3} for number in range(40)]
+    sample = tmp_path / "sample.jsonl"
+    sample.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command(
+        "pipeline", "new", "visits", "--events", str(sample), "--from-table", "depot.badges",
+        "--on", "badge=badge_row.badge", "--from-table", "depot.levels", "--on", "level=level_row.level",
+    )  # fmt: skip
+    here = site.changed(pipelines=tmp_path / "warehouse" / "pipelines").of("visits")
+    here.land("a.jsonl", *rows)
+    assert here.run() == 1
+    counts = here.record(1).counts
+    assert (counts.accepted, counts.backlog_added) == (30, 10), "an event waits for a key that the table has not"
+    assert here.inventory().faults == []
+    assert here.rows("dim_badge_row").num_rows == 3
+    assert here.execute("select distinct level_row_name from mart.visits order by 1") == [
+        ("Level 1",), ("Level 2",), ("Level 3",)
+    ]  # fmt: skip

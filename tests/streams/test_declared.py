@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from etl.contract.errors import PipelineFileError
+from etl.streams import declared
 from etl.streams.publishing import ResultsTaken
 from etl.streams.state.change import CorrelationChanged
 from etl.streams.tasks.in_process import InProcess
@@ -50,6 +51,10 @@ def mistake(site: StreamSite) -> str:
         (SQL, {"witin": "5s"}, "'witin' is not a key of a correlation; did you mean 'within'?"),
         ("select l.id from l join r on l.x < r.x", {"routing": "hash"}, "hash without an equality is not possible"),
         (SQL + " and r.t > l.t and r.t < l.t", {}, "window"),
+        (SQL + " and l.k = 1" * 300, {}, "it is nested too deeply"),
+        (SQL.replace("l.id", "(" * 60 + "l.id" + ")" * 60), {}, "it is nested too deeply"),
+        (SQL, {"within": "9" * 4_400 + "s"}, "but must be a length of time"),
+        (SQL, {"capacity": "9" * 4_400 + "MiB"}, "but must be a size"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_correlation_is_one_sentence_with_its_line(
@@ -68,6 +73,7 @@ def test_a_mistake_in_a_correlation_is_one_sentence_with_its_line(
         (('event_time = "t"', 'event_time = "k"'), "it must be date or timestamp"),
         (('t = "timestamp"', 't = { type = "timestamp", required = false }'), "windows need it, so make it required"),
         (("[stream]", 'future = "later"\n[stream]'), "future is 'later'"),
+        (("[stream]", "future = " + "[" * 2_000 + "]" * 2_000 + "\n[stream]"), "nested more than 32 deep"),
         (("landing/r", "landing/l"), "landing 'l' is where stream 'l' reads already"),
         (("landing/r", "landing/orders"), "landing is where pipeline 'orders' reads already"),
         (('k = { type = "bigint"', 'k = { type = "number"'), "type 'number' is unknown"),
@@ -205,3 +211,19 @@ def test_a_reset_correlation_that_returns_other_columns_does_not_write_into_the_
     site.declare("sums", "select l.x, count(*) as n from l join r on l.k = r.k group by l.x", within="30s")
     with pytest.raises(ViewTaken, match="or drop the table"):
         site.run()
+
+
+def test_an_error_that_nobody_has_foreseen_is_a_mistake_of_one_correlation(
+    site: StreamSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(one: Any, streams: Any) -> PipelineFileError | None:
+        if one.name == "wrong":
+            raise ZeroDivisionError("division by zero")
+        return examine(one, streams)
+
+    examine = declared.examine
+    monkeypatch.setattr(declared, "examine", fails)
+    site.declare("good", SQL)
+    site.declare("wrong", SQL)
+    assert mistake(site).startswith("wrong.toml, line 1: the file cannot be examined (ZeroDivisionError")
+    assert declared.catalog(site.settings).names == {"good"}

@@ -168,11 +168,11 @@ def _extra(result: dict[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in wanted if name in result}
 
 
-def broken_dag(error: PipelineFileError) -> DAG:
+def broken_dag(dag_id: str, error: PipelineFileError) -> DAG:
     """A placeholder DAG for an unreadable file, which reports the error in its documentation and by failing runs."""
 
     @dag(
-        dag_id=error.file.removesuffix(".toml"),
+        dag_id=dag_id,
         schedule=None,
         start_date=START,
         catchup=False,

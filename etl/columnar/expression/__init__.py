@@ -14,7 +14,7 @@ A row that has no result (overflow, division by zero, a failing cast) is NULL; w
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import sqlglot
@@ -38,6 +38,11 @@ __all__ = [
     "parse_sql",
     "place",
 ]
+
+
+DEEPEST: Final = 200
+"""Levels of an expression. Compiling one takes up to four frames a level, of the thousand that Python has."""
+_NESTED: Final = "it is nested too deeply; compare with a list (x in (…)), or divide it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +84,15 @@ def compile_tree(
 ) -> Expression:
     """The same for a part of a text that is parsed already; `sql` is that text, for places in messages."""
     compiler = Compiler(sql, Scope(schema), timezone, on_error, _HANDLERS)
-    node = compiler.node(tree)
-    if wanted is not None and pa.types.is_null(node.type):
-        node = compiler.cast(tree, node, wanted)
-    if wanted is not None and node.type != wanted:
-        compiler.refuse(tree, f"it is {node.type}, {wanted} is needed")
-    return Expression(tree.sql(dialect="spark"), schema, timezone, on_error, node.type, node.columns, node)
+    try:
+        node = compiler.node(tree)
+        if wanted is not None and pa.types.is_null(node.type):
+            node = compiler.cast(tree, node, wanted)
+        if wanted is not None and node.type != wanted:
+            compiler.refuse(tree, f"it is {node.type}, {wanted} is needed")
+        return Expression(tree.sql(dialect="spark"), schema, timezone, on_error, node.type, node.columns, node)
+    except RecursionError:
+        raise ExpressionRefused(_NESTED, sql, 1, 1) from None
 
 
 def parse(sql: str) -> exp.Expr:
@@ -98,7 +106,9 @@ def parse(sql: str) -> exp.Expr:
 def parse_sql(sql: str) -> exp.Expr:
     """The tree of any SQL in Spark's dialect, or a refusal with line and column."""
     try:
-        return sqlglot.parse_one(sql, dialect="spark")
+        tree = sqlglot.parse_one(sql, dialect="spark")
+    except RecursionError:
+        raise ExpressionRefused(_NESTED, sql, 1, 1) from None
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         reason = str(first.get("description") or error).rstrip(".")
@@ -106,6 +116,17 @@ def parse_sql(sql: str) -> exp.Expr:
         raise ExpressionRefused(f"it cannot be read: {reason}", sql, line, column) from error
     except SqlglotError as error:
         raise ExpressionRefused(f"it cannot be read: {error}", sql, 1, 1) from error
+    if _levels(tree) > DEEPEST:
+        raise ExpressionRefused(_NESTED, sql, 1, 1)
+    return tree
+
+
+def _levels(tree: exp.Expr) -> int:
+    """The levels of a tree, counted without recursion."""
+    count, level = 0, [tree]
+    while level:
+        count, level = count + 1, [child for one in level for child in one.iter_expressions()]
+    return count
 
 
 def _again(sql: str, schema: pa.Schema, timezone: str, on_error: OnError) -> Expression:

@@ -34,7 +34,7 @@ from etl.contract.correlations.documents import (
 )
 from etl.contract.correlations.sites import SiteCorrelation, SiteCorrelationFile, site_correlation
 from etl.contract.errors import Mistake, PipelineFileError, Refusal
-from etl.contract.load import located, read
+from etl.contract.load import guarded, located, read
 from etl.contract.model import Field, Pipeline, RangeRule, RelativeTime, Stream
 from etl.contract.parsing import shape
 from etl.contract.parsing.build import StreamBuilder
@@ -110,13 +110,14 @@ def _shared_landing(one: LoggedStream, others: Sequence[LoggedStream]) -> Iterat
 
 def examine_stream(path: Path, home: Path) -> tuple[LoggedStream | None, tuple[PipelineFileError, ...]]:
     """The stream of a file, or all its mistakes."""
-    try:
+
+    def examined() -> tuple[LoggedStream | None, tuple[PipelineFileError, ...]]:
         text, declared = read(path)
-    except PipelineFileError as error:
-        return None, (error,)
-    stream, mistakes = _stream_of(declared, path, home)
-    errors = located(path, text, mistakes)
-    return (None, tuple(errors)) if errors else (stream, ())
+        stream, mistakes = _stream_of(declared, path, home)
+        errors = located(path, text, mistakes)
+        return (None, tuple(errors)) if errors else (stream, ())
+
+    return guarded(path, examined)
 
 
 def _stream_of(declared: dict[str, Any], path: Path, home: Path) -> tuple[LoggedStream | None, list[Mistake]]:
@@ -157,9 +158,9 @@ def _stream(document: StreamDocument, path: Path, home: Path) -> tuple[LoggedStr
     rules = tuple(builder.rules(stream))
     bounds = _bounds(builder, table.event_time, document.past, document.future)
     if not builder.mistakes:
-        alike = Pipeline(name, stream, rules)  # the same fields, rules and names as a pipeline's stream
-        builder.mistakes += [*check.mistakes(alike, builder.rule_paths), *_event_time(stream)]
-        builder.mistakes += names.plain(("name",), "a stream", name, RESERVED)
+        pipeline = Pipeline(name, stream, rules)  # the same fields and rules as a pipeline's stream
+        builder.mistakes += [*check.alike(pipeline, builder.rule_paths), *_event_time(stream)]
+        builder.mistakes += names.plain(("name",), "a stream", name, names.RESERVED_STREAMS)
     return LoggedStream(name, stream, (*rules, bounds), path, site=document.site), builder.mistakes
 
 
@@ -176,19 +177,20 @@ def _event_time(stream: Stream) -> Iterator[Mistake]:
 
 def examine_correlation(path: Path) -> tuple[AnyCorrelation | None, tuple[PipelineFileError, ...]]:
     """The correlation of a file, or all its mistakes."""
-    try:
+
+    def examined() -> tuple[AnyCorrelation | None, tuple[PipelineFileError, ...]]:
         text, declared = read(path)
-    except PipelineFileError as error:
-        return None, (error,)
-    correlation = None
-    try:
-        correlation, mistakes = _correlation_of(declared, path)
-        if correlation is not None:
-            mistakes = [*names.plain(("name",), "a correlation", correlation.name, RESERVED)]
-    except Refusal as refusal:
-        mistakes = [refusal.mistake]
-    errors = located(path, text, mistakes)
-    return (None, tuple(errors)) if errors else (correlation, ())
+        correlation = None
+        try:
+            correlation, mistakes = _correlation_of(declared, path)
+            if correlation is not None:
+                mistakes = [*names.plain(("name",), "a correlation", correlation.name, RESERVED)]
+        except Refusal as refusal:
+            mistakes = [refusal.mistake]
+        errors = located(path, text, mistakes)
+        return (None, tuple(errors)) if errors else (correlation, ())
+
+    return guarded(path, examined)
 
 
 def _correlation_of(declared: dict[str, Any], path: Path) -> tuple[AnyCorrelation | None, list[Mistake]]:

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 from pydantic import Field as Key
 
 from etl.contract.errors import Mistake, PipelineFileError, Refusal, TomlPath
-from etl.contract.load import located, read
+from etl.contract.load import guarded, located, read
 from etl.contract.parsing import shape
 from etl.contract.parsing.document import Duration, Table
 from etl.contract.words import names
@@ -128,10 +128,12 @@ def load_sites(path: Path) -> DeclaredSites:
     """The sites of a file; none if there is no such file."""
     if not path.is_file():
         return DeclaredSites()
-    try:
-        text, declared = read(path)
-    except PipelineFileError as error:
-        return DeclaredSites(errors=(error,), file=path)
+    sites, errors = guarded(path, lambda: _examined(path))
+    return DeclaredSites(sites or (), errors, path)
+
+
+def _examined(path: Path) -> tuple[tuple[DeclaredSite, ...] | None, tuple[PipelineFileError, ...]]:
+    text, declared = read(path)
     document, mistakes = shape.shaped(SitesDocument, "a file of sites", declared)
     found = [] if document is None else [(name, one) for name, one in document.site.items()]
     for name, _ in found:
@@ -142,10 +144,8 @@ def load_sites(path: Path) -> DeclaredSites:
             sentence = f"root {roots[place]!r} is that of another site already; every site needs its own"
             mistakes.append(Mistake(("site", name, "root"), sentence))
     errors = tuple(located(path, text, mistakes))
-    sites = (
-        () if errors else tuple(DeclaredSite(name, one.root, one.queue, one.executor, one.pool) for name, one in found)
-    )
-    return DeclaredSites(sites, errors, path)
+    sites = tuple(DeclaredSite(name, one.root, one.queue, one.executor, one.pool) for name, one in found)
+    return None if errors else sites, errors
 
 
 def site_correlation(document: SiteCorrelationFile, path: Path) -> SiteCorrelation:

@@ -23,6 +23,7 @@ from etl.contract.words.types import stored_type
 from etl.errors import TerminalError
 
 _VERSIONS = ("updated_at", "modified_at", "changed_at", "last_modified", "last_updated", "valid_from", "version")
+_VALIDITY = ("valid_from", "valid_to", "is_current")  # columns of a dimension with history
 
 
 class DraftRefused(TerminalError):
@@ -188,8 +189,9 @@ def _field_lines(fields: list[SampledField]) -> str:
         extras += [f"strip = {_text(one.strip)}"] if one.strip else []
         extras += ["required = false"] if not one.required else []
         value = _text(one.type) if len(extras) == 1 else f"{{ {', '.join(extras)} }}"
-        example = f"  # {json.dumps(one.example, ensure_ascii=True)}" if one.example else ""
-        lines.append(f"{one.name} = {value}{example}")
+        remarks = [json.dumps(one.example, ensure_ascii=True)] if one.example else []
+        remarks += [one.note] if one.note else []
+        lines.append(f"{one.name} = {value}" + (f"  # {': '.join(remarks)}" if remarks else ""))
     lines += ["", "# [rules]", '# quantity_in_range = { column = "quantity", min = 1 }', ""]
     return "\n".join(lines)
 
@@ -197,13 +199,18 @@ def _field_lines(fields: list[SampledField]) -> str:
 def _master(table: Table, pairs: Pairs) -> str:
     columns = _columns(table, pairs)
     left = [one.name for one in table.schema if not _fits(one)]
+    clashing = [one.name for one in table.schema if _fits(one) and one.name not in {*columns, *dict(pairs).values()}]
+    if not columns and (left or clashing):
+        given = f"no column of {table.table} besides its key can be given to events: {', '.join([*left, *clashing])}"
+        raise DraftRefused(f"{given}; leave the table out, or give it such a column")
     version = next((one for one in _VERSIONS if _is_time(table, one)), None)
     lines = [
         f"[master.{table.name}]",
         f"table = {_text(f'{table.store}:{table.table}')}",
         f"on = {{ {', '.join(f'{field} = {_text(column)}' for field, column in pairs)} }}",
-        f"columns = {json.dumps(columns)}",
+        f"columns = {json.dumps(columns)}" if columns else "# no columns: the table has only its key",
         *([f"# left out, for no table can hold them under their names or types: {json.dumps(left)}"] if left else []),
+        *([f"# left out, for the dimension has columns of these names: {json.dumps(clashing)}"] if clashing else []),
         "required = true              # false: events without a row go on with NULLs",
         *([f"version = {_text(version)}"] if version else []),
         f'history = "{"scd2" if version else "scd1"}"             # scd1 newest values, scd2 all versions, or none',
@@ -213,8 +220,15 @@ def _master(table: Table, pairs: Pairs) -> str:
 
 
 def _columns(table: Table, pairs: Pairs) -> list[str]:
-    key = {column for _, column in pairs}
-    return [one.name for one in table.schema if one.name not in key and _fits(one)]
+    """The columns for events: those that the dimension can have beside its own, whose case does not count."""
+    key = [column for _, column in pairs]
+    taken = {f"{table.name}_key", *_VALIDITY, *(column.lower() for column in key)}
+    found = []
+    for one in table.schema:
+        if _fits(one) and one.name not in key and one.name.lower() not in taken:
+            taken.add(one.name.lower())
+            found.append(one.name)
+    return found
 
 
 def _fits(column: pa.Field) -> bool:
@@ -244,11 +258,13 @@ def _mart(name: str, fields: list[SampledField], key: tuple[str, ...], masters: 
 
 def _described(masters: list[tuple[Table, Pairs]], taken: set[str]) -> Iterator[tuple[str, str]]:
     """The first columns of text of every master, for the mart."""
+    taken = {*taken, *naming.MART_COLUMNS}
     for table, pairs in masters:
         texts = [one for one in _columns(table, pairs) if stored_type(table.schema.field(one).type) == pa.string()]
         for column in texts[:3]:
             name = identifier(f"{table.name}_{column}")
-            if name not in taken:
+            if name not in taken and len(name) <= LONGEST:
+                taken.add(name)
                 yield name, f"{column_sql(table.name)}.{column_sql(column)}"
 
 

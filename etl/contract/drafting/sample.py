@@ -23,14 +23,18 @@ from etl.contract.words.types import declared_name, stored_type
 from etl.errors import TerminalError
 
 _ROWS = 10_000
-_FORMATS = (
+FORMATS = (
     "%d/%m/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M",
     "%Y/%m/%d %H:%M:%S", "%Y%m%d%H%M%S", "%d/%m/%Y", "%d.%m.%Y", "%m/%d/%Y", "%Y/%m/%d", "%d %b %Y", "%b %d %Y",
 )  # fmt: skip
 _NUMBER = re.compile(r"[+-]?\d{1,19}")
 _DECIMAL = re.compile(r"[+-]?\d{1,14}\.(\d{1,4})")
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
-_CURRENCY = re.compile(r"[$€£¥, ]")
+_CURRENCY = re.compile(r"\s*[$€£¥]\s*")
+_STRIPPED = re.compile(r"[$€£¥, ]")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}((?:,\d{2,3})*,\d{3}|(?: \d{3})+)(\.\d*)?")  # thousands: 1,299.99
+_COMMA = re.compile(r"[+-]?\d[\d. ]*,\d+")
+_COMMA_NOTE = "text, as numbers with a comma before their decimals are not read"
 _ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*")
 
 
@@ -59,6 +63,7 @@ class SampledField:
     required: bool
     unique: bool
     example: str
+    note: str = ""  # about the guess, for the person who reviews it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ def read_sample(path: Path) -> Sample:
 def _jsonl(path: Path) -> Sample:
     columns: dict[str, list[Any]] = {}
     count = 0
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8-sig") as lines:
         for line in lines:
             if not line.strip() or count >= _ROWS:
                 continue
@@ -99,6 +104,8 @@ def _jsonl(path: Path) -> Sample:
             if not isinstance(event, dict):
                 raise ValueError("a line is not a JSON object")
             for name, value in event.items():
+                if not name:  # cannot be declared; its value goes into `extra`
+                    continue
                 columns.setdefault(name, [None] * count).append(value)
             count += 1
             for values in columns.values():
@@ -107,7 +114,7 @@ def _jsonl(path: Path) -> Sample:
 
 
 def _csv(path: Path) -> Sample:
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8-sig", newline="") as file:
         beginning = file.readline()
         delimiter = max(",;\t|", key=beginning.count)
         file.seek(0)
@@ -150,7 +157,8 @@ def _field(name: str, values: list[Any]) -> SampledField:
     unique = bool(present) and len(present) == len(values) and len({repr(value) for value in present}) == len(present)
     required = bool(values) and len(present) == len(values)
     example = str(present[0]) if present else ""
-    return SampledField(identifier(name), name, kind, form, strip, required, unique, example[:40])
+    note = _COMMA_NOTE if kind == "string" and _has_decimal_comma(present) else ""
+    return SampledField(identifier(name), name, kind, form, strip, required, unique, example[:40], note)
 
 
 def _type(values: list[Any]) -> tuple[str, str | None, str]:
@@ -167,14 +175,24 @@ def _type(values: list[Any]) -> tuple[str, str | None, str]:
     moment = _moment(texts)
     if moment is not None:
         return (*moment, "")
-    stripped = [_CURRENCY.sub("", text) for text in texts]
-    number = _number(stripped)
+    stripped = [_STRIPPED.sub("", text) for text in texts]
+    number = _number(stripped) if all(_separates_thousands(text) for text in texts) else None
     if number is not None and not leading_zeros and stripped != texts:
-        removed = "".join(sorted({one for text in texts for one in _CURRENCY.findall(text)}))
+        removed = "".join(sorted({one for text in texts for one in _STRIPPED.findall(text)}))
         return ("decimal(18,4)" if number == "bigint" else number), None, removed
     if all(text.lower() in ("true", "false") for text in texts):
         return "boolean", None, ""
     return "string", None, ""
+
+
+def _separates_thousands(text: str) -> bool:
+    """Whether the commas and spaces of a number, if it has any, stand between groups of digits."""
+    bare = _CURRENCY.sub("", text).strip()
+    return bool(_GROUPED.fullmatch(bare)) or not ("," in bare or " " in bare)
+
+
+def _has_decimal_comma(values: list[Any]) -> bool:
+    return bool(values) and all(_COMMA.fullmatch(_CURRENCY.sub("", str(value)).strip()) for value in values)
 
 
 def _number(texts: Iterable[str]) -> str | None:
@@ -191,7 +209,7 @@ def _moment(texts: list[str]) -> tuple[str, str | None] | None:
         return "date", None
     if all(_ISO_TIME.fullmatch(text) and _parses(datetime.fromisoformat, text) for text in texts):
         return "timestamp", None
-    for form in _FORMATS:
+    for form in FORMATS:
         if all(_parses(partial(_strptime, form), text) for text in texts):
             return ("timestamp" if "%H" in form else "date"), form
     return None

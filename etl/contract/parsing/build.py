@@ -30,6 +30,7 @@ from etl.contract.model import (
 from etl.contract.parsing import fields as field_tables
 from etl.contract.parsing.document import Document, FieldTable, MasterTable, RuleTable, SourceTable
 from etl.contract.words import times
+from etl.contract.words.delimiters import is_delimiter
 
 _LIMITS = ("min", "max", "after", "before", "one_of", "pattern")
 _OF_TOPICS = ("servers", "start", "tombstones", "on_loss")
@@ -89,8 +90,8 @@ class StreamBuilder:
         if table.delimiter is not None and table.format != "csv":
             sentence = f"a source of format {table.format!r} has no delimiter; only csv has one"
             self.mistakes.append(Mistake((*path, "delimiter"), sentence))
-        if table.delimiter is not None and table.delimiter in "\"'\\\r\n":
-            sentence = f"delimiter {table.delimiter!r} has another meaning in CSV; use , ; | or a tab"
+        if table.delimiter is not None and (not is_delimiter(table.delimiter) or table.delimiter in "'\\"):
+            sentence = f"delimiter {table.delimiter!r} has another meaning in CSV, or is not ASCII; use , ; | or a tab"
             self.mistakes.append(Mistake((*path, "delimiter"), sentence))
 
     def duration(self, key: str, given: str) -> timedelta:

@@ -6,7 +6,8 @@ later (`build.py`, `check.py`), where names are known.
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Mapping
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -16,27 +17,37 @@ from pydantic.json_schema import JsonSchemaValue
 from etl.contract.model import Distribution, Shedding
 from etl.contract.words.expectation_types import EXPECTATIONS
 from etl.contract.words.times import SCHEDULES
+from etl.contract.words.types import SIMPLE
 
 _SCALAR = {"type": ["boolean", "number", "string"]}
-Value = Annotated[bool | int | Decimal | str | date, WithJsonSchema(_SCALAR)]
+Value = Annotated[bool | int | Decimal | str | datetime | date, WithJsonSchema(_SCALAR)]
 Sql = Annotated[str, Field(min_length=1, description="A SQL expression in Spark's dialect.")]
 Duration = Annotated[
     str, Field(min_length=1, examples=["30s", "5 minutes", "24h", "7d"], description="A length of time.")
 ]
 
 
-class Short:
-    """A table that may be written as one text: the text is the value of `key`."""
+class OtherForm(ValueError):
+    """A value has none of the forms in which it may be written; the message is what is allowed."""
 
-    def __init__(self, key: str, description: str) -> None:
-        self.key, self.description = key, description
+
+class Short:
+    """A table that may be written as one text, the value of `key`. `allowed`: what editors let it be."""
+
+    def __init__(self, key: str, description: str, allowed: Mapping[str, Any] | None = None) -> None:
+        self.key, self.description, self.allowed = key, description, allowed or {}
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"anyOf": [{"type": "string", "description": self.description}, handler(core)]}
+        return {"anyOf": [{"type": "string", "description": self.description, **self.allowed}, handler(core)]}
 
 
 def _table_of(key: str) -> BeforeValidator:
-    return BeforeValidator(lambda given: {key: given} if isinstance(given, str) else given)
+    def table(given: object) -> object:
+        if not isinstance(given, str | dict):
+            raise OtherForm("a text or a table")
+        return {key: given} if isinstance(given, str) else given
+
+    return BeforeValidator(table)
 
 
 class Table(BaseModel):
@@ -56,12 +67,17 @@ class Limits(Table):
     pattern: str | None = Field(None, description="A regular expression (RE2) that the whole text matches.")
 
 
+_TYPES: dict[str, Any] = {"anyOf": [{"enum": list(SIMPLE)}, {"pattern": r"^decimal\(\d{1,2}, *\d{1,2}\)$"}]}
+"""For editors, which complete the names; `words.types` reads types."""
+
+
 class FieldTable(Limits):
     """One typed value of an event."""
 
     type: str = Field(
         description="int, bigint, double, boolean, string, date, timestamp or decimal(p,s).",
         examples=["bigint", "decimal(18,4)", "timestamp"],
+        json_schema_extra=_TYPES,
     )
     required: bool | None = Field(None, description="Whether an event without it is refused; true unless said.")
     default: Value | None = Field(None, description="The value of an event that has none.")
@@ -113,7 +129,7 @@ class StreamTable(Table):
     key: list[str] = Field(min_length=1, description="Fields that tell one event from another.")
     event_time: str | None = Field(None, description="The date or timestamp field that says when it happened.")
     fields: dict[
-        str, Annotated[FieldTable, _table_of("type"), Short("type", "The field's type.")]
+        str, Annotated[FieldTable, _table_of("type"), Short("type", "The field's type.", _TYPES)]
     ] = Field(min_length=1, description="The typed values of an event, by name.")  # fmt: skip
 
 
@@ -142,8 +158,10 @@ class FactTable(Table):
 
 def _named_columns(given: Any) -> Any:
     """A list of columns as a table: `person.name` is called `person_name`."""
-    if not isinstance(given, list):
+    if isinstance(given, dict):
         return given
+    if not isinstance(given, list):
+        raise OtherForm("a list or a table")
     named: dict[str, str] = {}
     for item in given:
         if not isinstance(item, str):

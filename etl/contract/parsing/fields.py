@@ -14,7 +14,6 @@ A rule's name states what holds for accepted rows; for a refused row it is the r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -25,11 +24,8 @@ import pyarrow.compute as pc
 from etl.contract.errors import Refusal, TomlPath
 from etl.contract.model import Bound, Field, PatternRule, RangeRule, RelativeTime, Rule, Scalar, SetRule
 from etl.contract.parsing.document import FieldTable, Limits
-from etl.contract.words import values
+from etl.contract.words import time_formats, values
 from etl.contract.words.types import UnknownType, arrow_type, declared_name
-
-_DIRECTIVE = re.compile(r"%(.?)")
-_DIRECTIVES = "YymdHIMSpbBjzeTF%"
 
 
 def field(path: TomlPath, name: str, table: FieldTable) -> Field:
@@ -59,12 +55,9 @@ def _check_format(path: TomlPath, name: str, kind: pa.DataType, table: FieldTabl
         raise Refusal(
             (*path, "format"), f"{name!r} is {declared_name(kind)}; only date and timestamp fields have a format"
         )
-    directives = _DIRECTIVE.findall(table.format)
-    wrong = [one for one in directives if one not in _DIRECTIVES or not one]
-    if wrong or not directives:
-        given = f"%{wrong[0]} in {table.format!r}" if wrong else repr(table.format)
-        allowed = " ".join(f"%{one}" for one in _DIRECTIVES)
-        raise Refusal((*path, "format"), f"{given} is not a part of a date's format; allowed are {allowed}")
+    wrong = time_formats.mistake(table.format)
+    if wrong is not None:
+        raise Refusal((*path, "format"), wrong)
 
 
 def rules(path: TomlPath, field: Field, limits: Limits) -> Iterator[Rule]:

@@ -37,7 +37,7 @@ def line_of_syntax_error(message: str, text: str) -> int:
 
 def lines_of(text: str) -> dict[TomlPath, int]:
     """The line of every key, table and array item in valid TOML."""
-    scanner = _Scanner(text.replace("\r\n", "\n"))
+    scanner = _Scanner(text.removeprefix("\ufeff").replace("\r\n", "\n"))
     scanner.document()
     return scanner.lines
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from etl.contract.errors import Mistake, TomlPath, unknown
-from etl.contract.parsing.document import Document
+from etl.contract.parsing.document import Document, OtherForm
 
 M = TypeVar("M", bound=BaseModel)
 _KINDS = {
@@ -22,6 +23,7 @@ _KINDS = {
     "int_type": "a whole number",
     "greater_than_equal": "a larger number",
 }
+_ANY_VALUE = "a number, a text, a date, a date with a time, true or false"
 
 
 def document(declared: dict[str, Any]) -> tuple[Document | None, list[Mistake]]:
@@ -34,25 +36,33 @@ def shaped(model: type[M], noun: str, declared: dict[str, Any]) -> tuple[M | Non
     try:
         return model.model_validate(declared), []
     except ValidationError as error:
-        found: dict[TomlPath, Mistake] = {}
+        found: dict[TomlPath, list[Mapping[str, Any]]] = {}
         # Report a misspelt key before the key that is therefore missing.
         for details in sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden"):
-            mistake = _mistake(details, declared, model, noun)
-            found.setdefault(mistake.path, mistake)
-        return None, list(found.values())
+            found.setdefault(_within(details["loc"], declared), []).append(details)
+        return None, [
+            _mistake(path, errors, model, noun) for path, errors in found.items() if not _is_within(path, errors, found)
+        ]
 
 
-def _mistake(error: Mapping[str, Any], declared: dict[str, Any], model: type[BaseModel], noun: str) -> Mistake:
-    path = _within(error["loc"], declared)
+def _is_within(path: TomlPath, errors: list[Mapping[str, Any]], found: Iterable[TomlPath]) -> bool:
+    """Whether a value has another type than one branch of a union, and the mistake lies within the other branch."""
+    deeper = any(len(one) > len(path) and one[: len(path)] == path for one in found)
+    return deeper and all(error["type"].endswith("_type") for error in errors)
+
+
+def _mistake(path: TomlPath, errors: list[Mapping[str, Any]], model: type[BaseModel], noun: str) -> Mistake:
+    """The mistake at a path; a value that fits no branch of a union has an error for each branch."""
+    error = errors[0]
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         known = _keys(model, path[:-1])
         return Mistake(path, unknown(f"a key of {_place(path[:-1], noun)}", str(path[-1]), known, "keys"))
     if kind == "missing":
         return Mistake(path, f"{_place(path, noun)} has no {error['loc'][-1]!r}; it needs one")
-    if kind == "value_error":
+    if kind == "value_error" and not isinstance(context["error"], OtherForm):
         return Mistake(path, str(context["error"]))
-    allowed = _allowed(kind, context)
+    allowed = _allowed_by_any({one["type"]: one.get("ctx", {}) for one in errors})
     return Mistake(path, f"{_dotted(path)} is {_shown(error['input'])}, but must be {allowed}")
 
 
@@ -70,7 +80,18 @@ def _within(location: tuple[int | str, ...], declared: Any) -> TomlPath:
     return tuple(path)
 
 
+def _allowed_by_any(errors: Mapping[str, dict[str, Any]]) -> str:
+    """What the branches of a union allow, by their errors."""
+    if "finite_number" in errors:
+        return "a finite number"
+    if {"bool_type", "string_type"} <= errors.keys():
+        return _ANY_VALUE
+    return " or ".join(dict.fromkeys(_allowed(kind, context) for kind, context in errors.items()))
+
+
 def _allowed(kind: str, context: dict[str, Any]) -> str:
+    if kind == "value_error":
+        return str(context["error"])
     if kind == "literal_error":
         return f"one of {context['expected'].replace(' or ', ', ')}"
     if kind in ("too_short", "string_too_short"):
@@ -79,7 +100,7 @@ def _allowed(kind: str, context: dict[str, Any]) -> str:
         return f"at most {context['max_length']} character"
     if kind == "string_pattern_mismatch":
         return "`postgres:schema.table` or `delta:path`"
-    return _KINDS.get(kind, "a number, a text, a date, true or false")
+    return _KINDS.get(kind, _ANY_VALUE)
 
 
 def _keys(root: type[BaseModel], path: TomlPath) -> list[str]:
@@ -111,5 +132,8 @@ def _dotted(path: TomlPath) -> str:
 
 
 def _shown(given: Any) -> str:
-    text = repr(given) if not isinstance(given, dict) else "a table"
+    if isinstance(given, dict):
+        return "a table"
+    text = str(given).lower() if isinstance(given, bool | Decimal) else str(given)
+    text = repr(given) if isinstance(given, str | list) else text.replace("infinity", "inf")
     return text if len(text) <= 60 else text[:57] + "..."

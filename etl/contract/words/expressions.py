@@ -114,7 +114,10 @@ def aggregate(sql: str) -> Aggregate:
             raise ValueError(f"{_shortened(sql)!r} is not an aggregate; only count takes *")
         return Aggregate("count", None)
     assert isinstance(inner, exp.Expr), "the function has one argument"
-    return Aggregate(function, inner.sql(dialect="spark"))
+    try:
+        return Aggregate(function, inner.sql(dialect="spark"))
+    except RecursionError:
+        raise ValueError(f"it is nested too deeply (in {_shortened(sql)!r})") from None
 
 
 def column_sql(name: str) -> str:

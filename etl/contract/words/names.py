@@ -23,8 +23,10 @@ RESERVED_FIELDS: Final = frozenset(
     (*FACT_COLUMNS, *MART_COLUMNS, "payload_hash", "key_lo", "key_hi", "reasons", "raw", "raw_text", "source_file",
      "line", "decided_at", "from_backlog", "route")
 )  # fmt: skip
-RESERVED_PIPELINES: Final = frozenset(
-    ("master_data", "maintenance", "masters", "schema", "streams", "correlations", "digest", "benchmark")
+RESERVED_PIPELINES: Final = frozenset(("masters", "schema", "streams"))
+"""Folders and files of ours; ids of DAGs are in `dag_ids`."""
+RESERVED_STREAMS: Final = frozenset(
+    ("master_data", "maintenance", "masters", "schema", "streams", "correlations", "digest", "benchmark", "log")
 )
 RESERVED_MASTERS: Final = frozenset(("date", "master", "stream", "fact", "mart"))
 RESERVED_REASONS: Final = frozenset(

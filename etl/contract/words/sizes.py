@@ -6,7 +6,7 @@ import re
 
 from etl.contract.errors import Refusal, TomlPath
 
-_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
+_SIZE = re.compile(r"(\d{1,18})\s*(B|KiB|MiB|GiB)")
 _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 

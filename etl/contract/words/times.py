@@ -15,7 +15,7 @@ from typing import Final
 from etl.contract.model import RelativeTime
 
 SCHEDULES: Final = ("on_arrival", "none", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
-_PART: Final = re.compile(r"(\d+)\s*([a-z]+)\s*")
+_PART: Final = re.compile(r"(\d{1,12})\s*([a-z]+)\s*")
 _NOW: Final = re.compile(r"now(?:\s*([+-])\s*(.+))?")
 _SECONDS: Final = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
@@ -24,6 +24,7 @@ _SECONDS: Final = {
     **dict.fromkeys(("d", "day", "days"), 86_400),
     **dict.fromkeys(("w", "week", "weeks"), 604_800),
 }
+_DIGITS: Final = 4  # of a number in a cron expression
 _LONGEST: Final = timedelta(days=36_500)
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -77,7 +78,8 @@ def _is_cron(part: str, low: int, high: int, names: Sequence[str] = ()) -> bool:
     """One part of a cron expression: a list of `*`, numbers or ranges, with a step after `/`."""
     for item in part.split(","):
         span, slash, step = item.partition("/")
-        if slash and not (step.isdecimal() and 1 <= int(step) <= high):
+        every = _cron_number(step, 1, ()) if slash else 1
+        if every is None or not 1 <= every <= high:
             return False
         if span == "*":
             continue
@@ -92,4 +94,4 @@ def _is_cron(part: str, low: int, high: int, names: Sequence[str] = ()) -> bool:
 def _cron_number(text: str, low: int, names: Sequence[str]) -> int | None:
     if text.lower() in names:
         return names.index(text.lower()) + low
-    return int(text) if text.isdecimal() and text.isascii() else None
+    return int(text) if text.isdecimal() and text.isascii() and len(text) <= _DIGITS else None

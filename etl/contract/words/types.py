@@ -20,7 +20,7 @@ import pyarrow as pa
 from etl.errors import TerminalError
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
-_SIMPLE: Final[dict[str, pa.DataType]] = {
+SIMPLE: Final[dict[str, pa.DataType]] = {
     "int": pa.int32(),
     "bigint": pa.int64(),
     "double": pa.float64(),
@@ -30,7 +30,7 @@ _SIMPLE: Final[dict[str, pa.DataType]] = {
     "timestamp": TIMESTAMP,
 }
 _DECIMAL: Final = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
-ALLOWED: Final = (*_SIMPLE, "decimal(p,s)")
+ALLOWED: Final = (*SIMPLE, "decimal(p,s)")
 
 
 class UnknownType(TerminalError):
@@ -47,8 +47,8 @@ class UnknownType(TerminalError):
 def arrow_type(declared: str) -> pa.DataType:
     """The Arrow type of a declared one."""
     name = declared.strip().lower()
-    if name in _SIMPLE:
-        return _SIMPLE[name]
+    if name in SIMPLE:
+        return SIMPLE[name]
     found = _DECIMAL.fullmatch(name)
     if found and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1]):
         return pa.decimal128(int(found[1]), int(found[2]))
@@ -59,7 +59,7 @@ def declared_name(kind: pa.DataType) -> str:
     """How a file declares an Arrow type."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
-    return next((name for name, one in _SIMPLE.items() if one == kind), str(kind))
+    return next((name for name, one in SIMPLE.items() if one == kind), str(kind))
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from math import inf, isfinite
 
 import pyarrow as pa
 
@@ -71,7 +72,13 @@ def _integer(given: object, kind: pa.DataType) -> int:
 def _float(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | Decimal) or not Decimal(given).is_finite():
         raise ValueError("a number")
-    return float(given)
+    try:
+        number = float(given)
+    except OverflowError:
+        number = inf
+    if not isfinite(number):
+        raise ValueError("a number of ordinary size")
+    return number
 
 
 def _decimal(given: object, kind: pa.DataType | None) -> int | str:
@@ -117,4 +124,7 @@ def _moment(given: object) -> datetime:
         moment = datetime(given.year, given.month, given.day)
     if moment is None:
         raise ValueError("a time such as 2000-01-01T00:00:00Z")
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time whose year in UTC is one of 1 to 9999") from None

@@ -6,6 +6,7 @@ import copy
 import json
 import tempfile
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,26 @@ _WORDS = [
     "", "int", "string", "decimal(3,9)", "timestamp", "now + 1d", "2000-01-01", "[", "sum(x)", "count(*)", "a b",
     "select 1",
     "1 / 0", "customer.name", "postgres:a.b", "delta:", "../x", "%Y", "order_id", "batch", "é", "x" * 70, "`",
-    "''", "1e400",
+    "''", "1e400", "9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+14:00", f"{'9' * 4_400}d", f"now + {'9' * 4_400}d",
+    f"*/{'9' * 4_400} * * * *", " or ".join(["quantity = 1"] * 250), "+".join(["quantity"] * 600),
+    "(" * 50 + "quantity" + ")" * 50, f"sum({'(' * 50}quantity{')' * 50})",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Literally:
+    """A value as the text that it is in TOML."""
+
+    text: str
+
+
+_LITERALS = [
+    "inf", "nan", "-inf", "1e400", f"1e{'9' * 30}", f"0x{'f' * 4_400}", "9" * 4_400, "10:00:00",
+    "9999-12-31T23:59:59-05:00", "[" * 100 + "]" * 100, "[" * 2_000 + "]" * 2_000, "{a=" * 50 + "1" + "}" * 50,
 ]  # fmt: skip
 _VALUES = st.one_of(
     st.sampled_from(_WORDS),
+    st.sampled_from([Literally(one) for one in _LITERALS]),
     st.integers(-(2**70), 2**70),
     st.sampled_from([True, False, 0.5, -1e300, [], ["a"], [1, 2], {}, {"type": "int"}, {"a": {"b": 1}}, [[1]]]),
 )
@@ -38,6 +55,8 @@ def toml(value: Any) -> str:
         return "{ " + ", ".join(f"{json.dumps(key)} = {toml(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(toml(one) for one in value) + "]"
+    if isinstance(value, Literally):
+        return value.text
     return json.dumps(value) if isinstance(value, str | bool | int | float) else str(value)
 
 
@@ -93,6 +112,7 @@ def check(text: str) -> None:
     assert (pipeline is None) == bool(errors)
     for error in errors:
         assert "\n" not in str(error), error
+        assert "cannot be examined" not in str(error), "every mistake has a sentence of its own"
         assert 1 <= error.line <= max(1, text.count("\n") + 1)
     if pipeline is not None:
         assert compatible(as_json(pipeline), pipeline) == []

@@ -10,16 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
 from etl.adapters import postgres
 from etl.cli import app
-from etl.contract.drafting.draft import DraftRefused
+from etl.contract.drafting.draft import DraftRefused, Table, draft
 from etl.contract.drafting.sample import SampleRefused, read_sample
 from etl.contract.errors import PipelineFileError
 from etl.contract.load import load
 from etl.contract.resolve import check_against
+from etl.contract.tables import dimension_schema
 from etl.masters.tables import master_schemas
 from etl.samples.examples import EXAMPLES
 from etl.settings import PROJECT
@@ -112,6 +114,17 @@ def test_the_schema_in_the_tree_is_current_and_accepts_the_examples(home: Path):
     assert [error.validator for error in validator.iter_errors(wrong)] == ["additionalProperties"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "good"), [("bigint", True), ("decimal(9, 2)", True), ("varchar", False), ("int8", False)]
+)
+def test_an_editor_knows_the_types_of_fields(kind: str, good: bool):
+    validator = jsonschema.Draft202012Validator(json.loads(invoke("schema").stdout))
+    document = tomllib.loads((PIPELINES / "trips.toml").read_text())
+    for declared in (kind, {"type": kind}):
+        document["stream"]["fields"]["added"] = declared
+        assert validator.is_valid(document) == good
+
+
 def test_the_schema_says_of_every_key_what_it_is_and_allows_no_other_key():
     schema = json.loads(invoke("schema").stdout)
     tables = {"a pipeline": schema, **schema["$defs"]}
@@ -202,8 +215,75 @@ def test_a_name_that_cannot_be_is_refused_and_leaves_no_file(home: Path):
     events = home / "e.jsonl"
     events.write_text('{"id": 1}\n')
     done = invoke("new", "Bad-Name", "--events", str(events), "--output", str(home / "x.toml"))
-    assert isinstance(done.exception, PipelineFileError)
+    assert isinstance(done.exception, DraftRefused)
+    assert str(done.exception).startswith("'Bad-Name' cannot be the name of a pipeline; allowed are small letters")
     assert not (home / "x.toml").exists()
+
+
+def test_a_column_with_decimal_commas_is_text_and_says_so(home: Path):
+    events = home / "e.csv"
+    rows = [
+        ("1.299,99", "1,299.99", "1 299.5", "0,125", "- $ 12.5", "12,34,567"),
+        ("7,50", "$7.50", "12", "1", "3", "9"),
+    ]
+    events.write_text("id;a;b;c;d;e;f\n" + "".join(f"{number};{';'.join(row)}\n" for number, row in enumerate(rows)))
+    assert invoke("new", "fees", "--events", str(events), "--output", str(home / "fees.toml")).exit_code == 0
+    fields = {one.name: (str(one.type), one.strip) for one in load(home / "fees.toml", home).stream.fields}
+    assert fields == {
+        "id": ("int64", ""), "a": ("string", ""), "b": ("decimal128(18, 4)", "$,"), "c": ("decimal128(18, 4)", " "),
+        "d": ("string", ""), "e": ("decimal128(18, 4)", " $"), "f": ("decimal128(18, 4)", ","),
+    }  # fmt: skip
+    assert (
+        'a = "string"  # "1.299,99": text, as numbers with a comma before their decimals'
+        in (home / "fees.toml").read_text()
+    )
+
+
+def test_a_name_that_is_empty_is_left_out_and_a_byte_order_mark_is_none(home: Path):
+    events = home / "e.jsonl"
+    events.write_text('{"Visit ID": 1, "": 3, "1st": 2}\n', "utf-8-sig")
+    done = invoke("new", "visits", "--events", str(events), "--output", str(home / "visits.toml"))
+    assert done.exit_code == 0, done.exception
+    assert [one.source_name for one in load(home / "visits.toml", home).stream.fields] == ["Visit ID", "1st"]
+
+
+MOMENT = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("columns", "kept"),
+    [
+        (
+            {"name": pa.string(), "valid_from": MOMENT, "valid_to": MOMENT, "is_current": pa.bool_()},
+            ("name", "valid_from"),
+        ),
+        ({"name": pa.string(), "person_key": pa.int64(), "ID": pa.int64()}, ("name",)),
+        ({"name": pa.string(), "Name": pa.string()}, ("name",)),
+        ({"fooBar": pa.string(), "foo_bar": pa.string(), "x" * 60: pa.string()}, ("fooBar", "foo_bar", "x" * 60)),
+        ({}, ()),
+    ],
+)
+def test_what_a_dimension_has_itself_is_left_out_of_its_columns(
+    tmp_path: Path, columns: dict[str, pa.DataType], kept: tuple[str, ...]
+):
+    events = tmp_path / "e.jsonl"
+    events.write_text('{"visit_id": 1, "person_id": 2}\n')
+    table = Table("postgres", "crm.persons", pa.schema({"id": pa.int64(), **columns}), ("id",))
+    path = tmp_path / "visits.toml"
+    path.write_text(draft("visits", read_sample(events), [table]))
+    resolved = check_against(load(path, tmp_path), {"person": table.schema})
+    (person,) = resolved.pipeline.masters
+    assert person.columns == kept
+    names = [one.lower() for one in dimension_schema(person, resolved.masters["person"]).names]
+    assert len(names) == len(set(names))
+
+
+def test_a_table_without_a_usable_column_is_refused(tmp_path: Path):
+    events = tmp_path / "e.jsonl"
+    events.write_text('{"visit_id": 1, "person_id": 2}\n')
+    table = Table("postgres", "crm.persons", pa.schema({"id": pa.int64(), "person_key": pa.int64()}), ("id",))
+    with pytest.raises(DraftRefused, match=r"no column of crm\.persons besides its key can be given .*: person_key"):
+        draft("visits", read_sample(events), [table])
 
 
 @pytest.mark.parametrize(

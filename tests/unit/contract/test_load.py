@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from etl.contract import load as loading
 from etl.contract.load import load, load_all, mistake_of
 from etl.contract.model import PatternRule, RangeRule, RelativeTime, SetRule
 
@@ -63,6 +65,34 @@ def test_a_broken_file_leaves_the_others_alone(tmp_path: Path):
     assert [error.file for error in loaded.errors] == ["b.toml"]
 
 
+def test_an_error_that_nobody_has_foreseen_is_a_mistake_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fails(path: Path) -> str:
+        if path.name == "b.toml":
+            raise ZeroDivisionError("division\nby zero")
+        return text_of(path)
+
+    for name in ("a", "b", "c"):
+        small(tmp_path, name)
+    text_of = loading.text_of
+    monkeypatch.setattr(loading, "text_of", fails)
+    loaded = load_all(tmp_path, tmp_path)
+    assert [one.name for one in loaded.pipelines] == ["a", "c"]
+    assert [str(error) for error in loaded.errors] == [
+        "b.toml, line 1: the file cannot be examined (ZeroDivisionError: division by zero); "
+        "take out what was changed last"
+    ]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path):
+    path = small(tmp_path, "marked", "nothing = 1\n")
+    path.write_text(path.read_text(), "utf-8-sig")
+    (error,) = load_all(tmp_path, tmp_path).errors
+    assert str(error).startswith("marked.toml, line 7: ")
+    small(tmp_path, "marked")
+    path.write_text(path.read_text(), "utf-8-sig")
+    assert load(path, tmp_path).name == "marked"
+
+
 def test_what_is_wrong_with_a_pipeline_is_found_by_its_own_name_and_by_that_of_its_file(tmp_path: Path):
     small(tmp_path, "good")
     (tmp_path / "b.toml").write_text('name = "visits"\nnothing = 1\n')
@@ -108,6 +138,8 @@ def test_shortcuts_of_a_field_become_rules_with_documented_names(tmp_path: Path)
         SetRule("kind_in_set", "kind", ("a", "b")),
         PatternRule("kind_matches_pattern", "kind", "[ab]"),
     )
+    at = load(small(tmp_path, "at", "at = { type = 'timestamp', after = 2000-01-01T02:00:00+02:00 }"), tmp_path)
+    assert at.rules == (RangeRule("at_not_too_old", "at", datetime(2000, 1, 1, tzinfo=UTC)),)
     assert pipeline.stream.field("at").source_name == "Time stamp"
     assert pipeline.stream.field("amount").type == pa.decimal128(6, 2)
 

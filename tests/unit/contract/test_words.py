@@ -8,11 +8,14 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from etl.contract.drafting.sample import FORMATS
 from etl.contract.model import RelativeTime
-from etl.contract.words import times
+from etl.contract.words import time_formats, times
+from etl.contract.words.dag_ids import broken_ids
 from etl.contract.words.expectation_types import COMMON, EXPECTATIONS
 from etl.contract.words.expressions import Names, aggregate, column_sql
 from etl.contract.words.types import arrow_type, declared_name, stored_type
+from etl.ingest.formats import FormatUnsupported, compile_format
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,42 @@ def test_aggregates_have_the_types_of_sums_that_grow():
 def test_what_cannot_be_brought_up_to_date_batch_by_batch_is_refused(sql: str):
     with pytest.raises(ValueError, match="is not an aggregate"):
         aggregate(sql)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["%Y-%m-%d %H:%M:%S.%f", "%D", "%D %R", "%F %T", "%e %b %y", "%d %B %Y", "%Y%j", "%Y-%m-%d 100%%", *FORMATS],
+)
+def test_a_format_that_names_a_day_is_good_and_the_reader_knows_it(text: str):
+    assert time_formats.mistake(text) is None
+    assert len(compile_format(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "%H:%M", "%d/%m", "%Y-%m", "%y", "%%", "%%Y-%m-%d", "%T", "%d %b", "%Y%j%Q", "%Y%j%"]
+)
+def test_a_format_that_names_no_day_is_none(text: str):
+    assert time_formats.mistake(text) is not None
+
+
+def test_the_check_and_the_reader_know_the_same_directives():
+    for letter in map(chr, range(33, 127)):
+        known = True
+        try:
+            compile_format(f"%Y%j%{letter}")
+        except FormatUnsupported:
+            known = False
+        assert (time_formats.mistake(f"%Y%j%{letter}") is None) == known
+
+
+def test_files_with_mistakes_have_ids_of_their_own_whatever_they_are_called():
+    files = ["orders.toml", "my orders.toml", "my_orders.toml", "my-orders.toml", "Größe.toml", "a.b.toml", "=.toml"]
+    ids = broken_ids([*files, f"{'x' * 250}.toml"])
+    assert ids[:-1] == [
+        "broken_orders", "broken_my_orders", "broken_my_orders_2", "broken_my-orders", "broken_Gr_e", "broken_a.b",
+        "broken__",
+    ]  # fmt: skip
+    assert len(ids[-1]) < 250
 
 
 def test_a_column_is_quoted_only_if_it_must_be():

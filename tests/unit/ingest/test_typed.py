@@ -271,6 +271,10 @@ def test_a_number_may_be_a_date_when_its_format_says_how() -> None:
     assert one(20261117, "date", format="%Y%m%d") == (date(2026, 11, 17), [])
 
 
+def test_two_percent_signs_are_one_whatever_follows() -> None:
+    assert one("%T 2026-11-17", "date", format="%%T %F") == (date(2026, 11, 17), [])
+
+
 @pytest.mark.parametrize("pattern", ["%Q", "%Y-%", "%s"])
 def test_an_unknown_directive_is_named(pattern: str) -> None:
     with pytest.raises(FormatUnsupported, match="allowed are %Y"):
