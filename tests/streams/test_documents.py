@@ -157,12 +157,30 @@ def test_results_beyond_the_bound_are_counted_and_told(site: DocumentSite) -> No
         figures = site.run()["correlations"]["links"]
         kept += figures["rows"]
         assert figures["pairs"] - figures["rows"] == figures["documents"]["cut"]
-    assert kept == site.table("links").num_rows == 50, (
-        "all are at one of two joiners, which have half of the bound each"
-    )
+    assert kept == site.table("links").num_rows == 100, "all are at one of two joiners, which has the whole bound"
+    ids = site.table("links").select(["left_id", "right_id"]).to_pylist()
+    assert len({(row["left_id"], row["right_id"]) for row in ids}) == 100
     (window,) = figures["documents"]["windows"]
     joinable = 40 * 39 // 2 - 20  # less those that have another value at one place
     assert (window["found"], window["cut"]) == (joinable, joinable - kept)
+
+
+@pytest.mark.parametrize("window", [{"window": "60 seconds"}, {"window": "12 seconds", "slide": "4 seconds"}])
+def test_no_pair_is_cut_before_the_bound_of_its_window_is_reached(site: DocumentSite, window: dict[str, str]) -> None:
+    site.declare("links", documents={"stream": "logs", "partitions": 8, "max_pairs": 150, "theta": 0.0, **window})
+    draw, past = np.random.default_rng(3), []
+    for batch in range(4):  # one user has nearly all pairs
+        rows = [{"n": {"id": 100 * batch + i}, "User": f"u{0 if i < 14 else i}", f"x{i % 20}": batch,
+                 "time": seconds(6 * batch + float(draw.random()) * 4)} for i in range(40)]  # fmt: skip
+        past.append(rows)
+        land(site, batch, rows, dirt=False)
+        figures = site.run()["correlations"]["links"]
+        for one in figures["documents"]["windows"]:
+            assert one["found"] - one["cut"] == min(one["found"], 150)
+        assert figures["rows"] == sum(site.table("links").column("batch").to_numpy() == batch + 1)
+    made, every = site.pairs("links"), site.truth(past, window)
+    assert made <= every
+    assert made != every, "the bound is reached, or this shows nothing"
 
 
 def test_an_attribute_that_joins_everything_is_reported(site: DocumentSite) -> None:

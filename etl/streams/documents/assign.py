@@ -46,6 +46,15 @@ def assign_all(
             yield from _Assigner(plan, index, one, reader).assign(rows, documents, times)
 
 
+def assigned_before(plan: BatchPlan, reader: int) -> Iterator[Message]:
+    """In the second round: the batch's documents once more, for the joiners that have more pairs to make."""
+    for index, one in enumerate(plan.documents if reader == 0 else ()):
+        if one.more is not None:
+            addressed = {"correlation": index, "runs": [asdict(run) for run in one.more.runs]}
+            for task in sorted({joiner_task(plan, index, joiner) for joiner in one.more.joiners}):
+                yield replace(json_message("documents", addressed), part=task)
+
+
 class _Assigner:
     """One correlation in one dispatcher."""
 

@@ -34,6 +34,14 @@ MOST_PARTITIONS = 1024
 _NEAR_BUDGET = 0.5  # of a joiner's bytes, from which the number of joiners doubles
 
 
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """Pairs of one joiner in one slot: all of them, and those in the results."""
+
+    found: int
+    kept: int
+
+
 @dataclass(slots=True)
 class GatheredDocuments:
     """The tasks' results for one correlation of documents."""
@@ -42,6 +50,7 @@ class GatheredDocuments:
     late: int = 0
     added: list[StateRun] = field(default_factory=list)
     windows: dict[int, WindowFigures] = field(default_factory=dict)
+    pairs_of: dict[int, dict[int, PairCounts]] = field(default_factory=dict)  # by slot and joiner, of the first round
     bytes_of: Counter[int] = field(default_factory=Counter)  # by joiner, the peak
     joined: Counter[int] = field(default_factory=Counter)  # by joiner, documents received
     unseen: list[Unseen] = field(default_factory=list)
@@ -67,9 +76,9 @@ class GatheredDocuments:
                 self._window(int(slot), window_of(one))
         else:
             assert what == "joined", f"nobody tells {what}"
-            joiner, kept = value["joiner"], value["kept"]
-            kept_by = (*(0 for _ in range(joiner)), kept)
-            self._window(value["slot"], WindowFigures(found=value["found"], kept=kept, kept_by=kept_by))
+            joiner, slot, counts = value["joiner"], value["slot"], PairCounts(value["found"], value["kept"])
+            self._window(slot, WindowFigures(found=counts.found, kept=counts.kept))
+            self.pairs_of.setdefault(slot, {}).setdefault(joiner, counts)
             self.bytes_of[joiner] = max(self.bytes_of[joiner], value["bytes"])
             self.joined[joiner] += value["documents"]
 

@@ -36,7 +36,6 @@ class WindowFigures:
     found: int = 0  # joinable pairs
     kept: int = 0
     loads: tuple[int, ...] = ()  # documents by joiner
-    kept_by: tuple[int, ...] = ()  # results by joiner
     versions: tuple[int, ...] = ()  # of partitions that assigned its documents
 
     @property
@@ -50,7 +49,6 @@ class WindowFigures:
             self.found + other.found,
             self.kept + other.kept,
             _added(self.loads, other.loads),
-            _added(self.kept_by, other.kept_by),
             tuple(sorted({*self.versions, *other.versions})),
         )
 
@@ -132,9 +130,30 @@ def routing_of(value: Mapping[str, Any]) -> Routing:
 
 
 def window_of(value: Mapping[str, Any]) -> WindowFigures:
-    """Figures that came as JSON."""
-    tuples: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
+    """Figures that came as JSON; older releases kept results by joiner as well."""
+    known = {name: one for name, one in value.items() if name != "kept_by"}
+    tuples: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in known.items()}
     return WindowFigures(**tuples)
+
+
+@dataclass(frozen=True, slots=True)
+class Allotted:
+    """The pairs of one joiner in one slot that the second round makes: from `first` up to `last`, in its own order."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class MorePairs:
+    """The second round of a batch (`second_round`)."""
+
+    runs: tuple[StateRun, ...]  # the documents of this batch
+    allotted: Mapping[tuple[int, int], Allotted]  # by slot and joiner
+
+    @property
+    def joiners(self) -> frozenset[int]:
+        return frozenset(joiner for _, joiner in self.allotted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +163,7 @@ class DocumentPlan:
     declared: DocumentCorrelation
     state: DocumentState
     creators: Routing | None = None  # find association groups under this routing
+    more: MorePairs | None = None  # None: the first round
 
     @property
     def name(self) -> str:
@@ -165,6 +185,11 @@ class DocumentPlan:
     def first_slot(self) -> int | None:
         """The first open slot: documents of earlier ones are late. None before the first document."""
         return first_slot(self.declared, self.state)
+
+    def left(self, slot: int) -> int:
+        """What earlier batches have left of a slot's bound on results."""
+        window = self.state.windows.get(slot)
+        return max(0, self.declared.max_pairs - (0 if window is None else window.kept))
 
 
 def watermark(declared: DocumentCorrelation, state: DocumentState) -> int | None:
