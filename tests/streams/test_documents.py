@@ -208,7 +208,7 @@ def test_an_attribute_that_joins_everything_is_left_out_by_setting(site: Documen
 def test_a_window_that_does_not_fit_a_joiner_is_a_sentence_and_a_larger_budget_goes_on(site: DocumentSite) -> None:
     small = {"stream": "logs", "window": "1 minute", "partitions": 1, "budget": "2KiB"}
     site.declare("links", documents=small)
-    documents = [{"time": seconds(i), "User": i % 3, "n": {"id": i}} for i in range(30)]
+    documents = [{"time": seconds(i), "User": 1, "n": {"id": i}} for i in range(30)]  # one user cannot be split
     site.land("a", documents)
     with pytest.raises((JoinerBudgetExceeded, WorkerFailed), match=r"which may use 2,048; raise the budget"):
         site.run()
@@ -217,15 +217,64 @@ def test_a_window_that_does_not_fit_a_joiner_is_a_sentence_and_a_larger_budget_g
     assert site.pairs("links") == site.truth([documents], {"window": "1 minute"})
 
 
-def test_a_joiner_near_its_budget_gets_half_of_its_documents_taken_away(site: DocumentSite) -> None:
-    options = {"stream": "logs", "window": "5 seconds", "partitions": 2, "budget": "24KiB", "theta": 9.0}
+def users(count: int, first: int = 0, at: float = 0.0) -> list[dict[str, Any]]:
+    """Documents of a user each, within a second."""
+    return [{"time": seconds(at + i / count), "User": first + i, "n": {"id": first + i}} for i in range(count)]
+
+
+def test_a_first_window_that_does_not_fit_its_joiners_is_split_over_more(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "partitions": 1, "budget": "64KiB"})
+    documents = [*users(1000), *users(1000)]
+    site.land("a", documents)
+    site.run()
+    assert site.steps.explain("links")["joiners"] > 1
+    assert site.pairs("links") == site.truth([documents], {"window": "1 minute"})
+
+
+def test_an_open_window_that_outgrows_its_joiners_is_told_what_helps(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "1 hour", "partitions": 2, "budget": "48KiB", "theta": 9.0}
     site.declare("links", documents=options)
-    past = [[{"time": seconds(6 * batch + i / 50), "User": i, "n": {"id": 1000 * batch + i}} for i in range(200)]
-            for batch in range(4)]  # fmt: skip
+    joiners = []
+    with pytest.raises((JoinerBudgetExceeded, WorkerFailed)) as refused:
+        for batch in range(9):
+            site.land(str(batch), users(120, 120 * batch))
+            site.run()
+            joiners.append(site.steps.explain("links")["joiners"])
+    assert len(joiners) > 2
+    assert "raise the budget or shorten the window; more partitions help from the next window" in str(refused.value)
+    assert set(joiners) == {2, 4}, "the window goes on by its first partitions, so it asks for more only once"
+    site.declare("links", documents={**options, "budget": "1MiB"})
+    site.run()
+    assert site.steps.explain("links")["windows"][0]["documents"] == 120 * (len(joiners) + 1)
+
+
+def test_more_partitions_help_from_the_next_window_on(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "10 seconds", "lateness": "1 minute", "theta": 9.0}
+    lateness = {"lateness": options.pop("lateness")}
+    site.declare("links", **lateness, documents={**options, "partitions": 2})
+    past = [users(100), [*users(50, 100, 5), *users(50, 20, 11)], [*users(50, 150, 6), *users(50, 20, 12)]]
+    for number, documents in enumerate(past):
+        if number == 1:
+            site.declare("links", **lateness, documents={**options, "partitions": 8})
+        land(site, number, documents, dirt=False)
+        site.run()
+    first, second = site.steps.explain("links")["windows"]
+    assert (first["versions"], second["versions"]) == ([0, 1], [1])
+    assert second["maximal_load"] < 0.25 < 0.45 < first["maximal_load"]
+    assert site.pairs("links") == site.truth(past, {"window": "10 seconds"}, lateness_s=60)
+
+
+def test_a_joiner_near_its_budget_gets_half_of_its_documents_taken_away(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "5 seconds", "partitions": 2, "budget": "48KiB", "theta": 9.0}
+    site.declare("links", documents=options)
+    past = [[{"time": seconds(6 * batch + i / 100), "User": i, "n": {"id": 1000 * batch + i}} for i in range(count)]
+            for batch, count in enumerate((100, 300, 300, 300))]  # fmt: skip
+    joiners = []
     for number, documents in enumerate(past):
         land(site, number, documents, dirt=False)
         site.run()
-    assert site.steps.explain("links")["joiners"] > 2
+        joiners.append(site.steps.explain("links")["joiners"])
+    assert (joiners[0], joiners[-1]) == (2, 4)
     assert site.pairs("links") == site.truth(past, {"window": "5 seconds"})
 
 

@@ -24,14 +24,20 @@ from etl.correlate.documents.partitioning.assigner import Sightings, update
 from etl.correlate.documents.partitioning.groups import Groups
 from etl.correlate.documents.partitioning.meetings import Encounters, with_places
 from etl.streams.documents.files import open_partitions, open_sightings, write_partitions, write_sightings
-from etl.streams.documents.state import DocumentPlan, DocumentState, Promise, WindowFigures, first_slot, window_of
+from etl.streams.documents.state import (
+    MOST_PARTITIONS,
+    NEAR_BUDGET,
+    DocumentPlan,
+    DocumentState,
+    Promise,
+    WindowFigures,
+    first_slot,
+    window_of,
+)
 from etl.streams.documents.values import Unseen, encounters_of, groups_of, unseen_of
 from etl.streams.state.state_files import StateRun
 from etl.streams.storage.files import FileStore
 from etl.streams.storage.log import Segment
-
-MOST_PARTITIONS = 1024
-_NEAR_BUDGET = 0.5  # of a joiner's bytes, from which the number of joiners doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +182,11 @@ def _judged(
             promise = Promise(window.documents, window.loads)
         elif window.quality.worse_than(promise.quality, plan.declared.theta):
             wanted = max(plan.declared.partitions, state.joiners)
-    busiest = max(gathered.bytes_of.values(), default=0)
-    if busiest > _NEAR_BUDGET * plan.declared.budget_bytes and 2 * state.joiners <= MOST_PARTITIONS:
+    # A window that began with older partitions uses those until it is closed, so still newer ones would not help it.
+    windows = {**state.windows, **closed}
+    newest_only = all(windows[slot].versions == (newest,) for slot in gathered.windows)
+    near = max(gathered.bytes_of.values(), default=0) > NEAR_BUDGET * plan.declared.budget_bytes
+    if near and newest_only and 2 * state.joiners <= MOST_PARTITIONS:
         wanted = 2 * state.joiners
     return replace(state, promise=promise, wanted=wanted)
 

@@ -74,6 +74,8 @@ def window_json(declared: DocumentCorrelation, slot: int, one: WindowFigures, *,
         "maximal_load": round(quality.maximal_load, 4),
         "gini": round(quality.gini, 4),
         "loads": list(one.loads),
+        "versions": list(one.versions),
+        "repartitions": max(0, len(one.versions) - 1),
     }
 
 

@@ -19,14 +19,14 @@ from etl.contract.correlations.correlation import LoggedStream
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.correlate.documents import profile
 from etl.correlate.documents.model import Documents, concat
-from etl.correlate.documents.partitioning.assigner import assign
+from etl.correlate.documents.partitioning.fitting import Fitted, fitting
 from etl.correlate.documents.partitioning.partitions import Partitions, words
 from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
 from etl.correlate.documents.partitioning.routing import Routing
 from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.streams.documents.files import write_partitions
 from etl.streams.documents.read import DocumentReader
-from etl.streams.documents.state import DocumentPlan, DocumentState, Promise
+from etl.streams.documents.state import MOST_PARTITIONS, NEAR_BUDGET, PARTITIONS, DocumentPlan, DocumentState, Promise
 from etl.streams.storage.files import FileStore
 
 _SAMPLE_BYTES = 2 << 20
@@ -69,16 +69,32 @@ class Planner:
         if not state.documents and declared.constants == "leave_out":
             state = replace(state, left_out=_constants(sample))
         sample = profile.without(sample, state.left_out)
-        routing = choose_routing(sample, count) if len(sample) else Routing()
-        partitions = make_partitions(sample, routing, count) if len(sample) else empty(count)
+        partitions, promise = empty(count), None
+        if len(sample):
+            fitted = _fitted(declared, sample, slices)
+            partitions, quality = fitted.partitions, fitted.quality
+            promise = Promise(quality.documents, tuple(quality.loads.tolist()))
         version = state.versions[-1].period + 1 if state.versions else 0
         name = f"state/{declared.name}/{self.batch:09d}-partitions-{secrets.token_hex(8)}.arrow"
         run = write_partitions(self.store, name, version, partitions)
-        quality = assign(sample, [partitions]).quality if len(sample) else None
-        promise = None if quality is None else Promise(quality.documents, tuple(quality.loads.tolist()))
-        runs = (*state.runs, run)
-        begun = replace(state, joiners=count, promise=promise, routing=routing, wanted=None, runs=runs)
+        earlier = [one for one in state.runs if state.stored or one.step != PARTITIONS]
+        joiners = max(state.joiners if state.stored else 0, partitions.count)
+        begun = replace(
+            state, joiners=joiners, promise=promise, routing=partitions.routing, wanted=None, runs=(*earlier, run)
+        )
         return _described(begun, sample)
+
+
+def _fitted(declared: DocumentCorrelation, sample: Documents, slices: Sequence[Slice]) -> Fitted:
+    """Partitions by which the batch that the sample begins fits its joiners, if any do."""
+
+    def make(count: int) -> Partitions:
+        return make_partitions(sample, choose_routing(sample, count), count)
+
+    landed = sum(one.last - one.first for one in slices)
+    times = max(1.0, landed / _SAMPLE_BYTES)
+    budget = int(NEAR_BUDGET * declared.budget_bytes)  # with more the next batch would ask for more partitions
+    return fitting(sample, make, declared.partitions, MOST_PARTITIONS, budget, times)
 
 
 def empty(count: int) -> Partitions:

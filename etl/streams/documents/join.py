@@ -150,7 +150,7 @@ class _Joiner:
         self.needed_bytes += tree_bytes(part.documents)
         if self.needed_bytes > self.one.declared.budget_bytes:
             documents = sum(len(one.times) for one in (*self.new.values(), *self.old.values()))
-            raise JoinerBudgetExceeded(self.needed_bytes, self.one.declared.budget_bytes, documents)
+            raise JoinerBudgetExceeded(self.needed_bytes, self.one.declared.budget_bytes, documents, bool(self.old))
 
     def _lower(self, part: Assigned) -> U64:
         width = self.number // 64 + 1

@@ -25,6 +25,8 @@ from etl.streams.state.state_files import StateRun
 
 KIND = "documents"
 DOCUMENTS, PARTITIONS, SIGHTINGS = 0, 1, 2
+MOST_PARTITIONS = 1024
+NEAR_BUDGET = 0.5  # of a joiner's bytes, from which the number of joiners doubles
 
 
 @dataclass(frozen=True, slots=True)
