@@ -205,6 +205,51 @@ def test_an_attribute_that_joins_everything_is_left_out_by_setting(site: Documen
         site.run()
 
 
+def shop(first: int, count: int, of_all: int = 1) -> list[dict[str, Any]]:
+    """Documents that share nothing but `app`, which one of them lacks if `of_all` is 0."""
+    rows: list[dict[str, Any]] = [
+        {"time": seconds(i / 100), "app": "shop", f"u{i}": 1, "n": {"id": i}} for i in range(first, first + count)
+    ]
+    if not of_all:
+        del rows[0]["app"]
+    return rows
+
+
+def test_constants_are_left_out_as_soon_as_enough_documents_were_seen(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "constants": "leave_out"})
+    site.land("a", shop(0, 60))
+    figures = site.run()["correlations"]["links"]
+    assert (figures["documents"]["left_out"], figures["documents"]["left_out_undecided"]) == ([], True)
+    text = "\n".join(document_plan_lines(site.steps.explain("links")))
+    assert "is left out once 100 documents were seen" in text
+    assert figures["pairs"] == 60 * 59 // 2
+    site.land("b", shop(60, 30))
+    assert site.run()["correlations"]["links"]["documents"]["left_out_undecided"]
+    site.land("c", [*shop(90, 300), {**shop(0, 1)[0], "n": {"id": 999}}])
+    figures = site.run()["correlations"]["links"]
+    assert (figures["documents"]["left_out"], figures["documents"]["left_out_undecided"]) == (["app"], False)
+    assert figures["pairs"] == 1, "only the same user's documents still join"
+    site.land("d", [{**shop(7, 1)[0], "app": "other", "n": {"id": 1000}}])
+    assert site.run()["correlations"]["links"]["pairs"] == 1
+    assert site.pairs("links")[7, 1000] == 1
+
+
+def test_a_constant_with_an_exception_is_reported_and_not_left_out(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "constants": "leave_out"})
+    site.land("a", shop(0, 400, of_all=0))
+    told = site.run()["correlations"]["links"]["documents"]
+    assert (told["constants"], told["left_out"]) == (["app"], [])
+
+
+def test_a_constant_is_reported_when_it_appears_and_no_more_when_it_has_gone(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 second"})
+    reported = []
+    for batch, app in enumerate(({}, {"app": "shop"}, {"app": "shop"}, {})):
+        site.land(str(batch), [{"time": seconds(batch + i / 200), "user": i, **app} for i in range(60 * (1 + batch))])
+        reported.append(site.run()["correlations"]["links"]["documents"]["constants"])
+    assert reported == [[], [], ["app"], []], "60 documents say nothing; 60 and 120 have it in 67 %"
+
+
 def test_a_window_that_does_not_fit_a_joiner_is_a_sentence_and_a_larger_budget_goes_on(site: DocumentSite) -> None:
     small = {"stream": "logs", "window": "1 minute", "partitions": 1, "budget": "2KiB"}
     site.declare("links", documents=small)
@@ -234,12 +279,16 @@ def test_a_first_window_that_does_not_fit_its_joiners_is_split_over_more(site: D
 def test_an_open_window_that_outgrows_its_joiners_is_told_what_helps(site: DocumentSite) -> None:
     options = {"stream": "logs", "window": "1 hour", "partitions": 2, "budget": "48KiB", "theta": 9.0}
     site.declare("links", documents=options)
-    joiners = []
-    with pytest.raises((JoinerBudgetExceeded, WorkerFailed)) as refused:
+    joiners: list[int] = []
+
+    def grow() -> None:
         for batch in range(9):
             site.land(str(batch), users(120, 120 * batch))
             site.run()
             joiners.append(site.steps.explain("links")["joiners"])
+
+    with pytest.raises((JoinerBudgetExceeded, WorkerFailed)) as refused:
+        grow()
     assert len(joiners) > 2
     assert "raise the budget or shorten the window; more partitions help from the next window" in str(refused.value)
     assert set(joiners) == {2, 4}, "the window goes on by its first partitions, so it asks for more only once"

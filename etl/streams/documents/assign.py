@@ -31,7 +31,7 @@ from etl.correlate.documents.partitioning.routing import route
 from etl.correlate.prepare import event_times
 from etl.pipeline.tasks.wire import Message, json_message
 from etl.streams.documents.files import Assigned, open_partitions, write_documents
-from etl.streams.documents.state import DocumentPlan, WindowFigures, watermark
+from etl.streams.documents.state import DocumentPlan, WindowFigures, common_json, watermark
 from etl.streams.documents.values import encounters_message, groups_message, unseen_message
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
@@ -97,10 +97,12 @@ class _Assigner:
         for task in range(min(self._plan.tasks, max(counts.values()))):
             part = joiner_task(self._plan, self._index, task)
             yield replace(json_message("documents", addressed), part=part)
+        common = common_json(profile.CommonCounts.of(documents))
         figures = {
             str(slot): asdict(_figures(one, counts[by_slot[slot]], by_slot[slot])) for slot, one in parts.items()
         }
-        yield wire.result("stored", {"correlation": self._one.name, "runs": addressed["runs"], "windows": figures})
+        stored = {"runs": addressed["runs"], "windows": figures, "common": common}
+        yield wire.result("stored", {"correlation": self._one.name, **stored})
         yield from self._values(documents, np.concatenate(unseen))
 
     def _versions(self, slot: int) -> tuple[int, ...]:

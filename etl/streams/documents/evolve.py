@@ -23,14 +23,17 @@ from etl.correlate.documents.partitioning import merger
 from etl.correlate.documents.partitioning.assigner import Sightings, update
 from etl.correlate.documents.partitioning.groups import Groups
 from etl.correlate.documents.partitioning.meetings import Encounters, with_places
+from etl.correlate.documents.profile import CommonCounts
 from etl.streams.documents.files import open_partitions, open_sightings, write_partitions, write_sightings
 from etl.streams.documents.state import (
+    FEWEST,
     MOST_PARTITIONS,
     NEAR_BUDGET,
     DocumentPlan,
     DocumentState,
     Promise,
     WindowFigures,
+    common_of,
     first_slot,
     window_of,
 )
@@ -38,6 +41,8 @@ from etl.streams.documents.values import Unseen, encounters_of, groups_of, unsee
 from etl.streams.state.state_files import StateRun
 from etl.streams.storage.files import FileStore
 from etl.streams.storage.log import Segment
+
+_NEARLY_ALL = 0.95  # of the documents: an attribute with one value in these is reported as constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class GatheredDocuments:
     added: list[StateRun] = field(default_factory=list)
     windows: dict[int, WindowFigures] = field(default_factory=dict)
     pairs_of: dict[int, dict[int, PairCounts]] = field(default_factory=dict)  # by slot and joiner, of the first round
+    common: CommonCounts = field(default_factory=CommonCounts)
     bytes_of: Counter[int] = field(default_factory=Counter)  # by joiner, the peak
     joined: Counter[int] = field(default_factory=Counter)  # by joiner, documents received
     unseen: list[Unseen] = field(default_factory=list)
@@ -78,6 +84,7 @@ class GatheredDocuments:
             self.late += value["late"]
         elif what == "stored":
             self.added += [StateRun(**run) for run in value["runs"]]
+            self.common = self.common.plus(common_of(value["common"]))
             for slot, one in value["windows"].items():
                 self._window(int(slot), window_of(one))
         else:
@@ -131,7 +138,7 @@ def evolve_documents(
     state = replace(before, largest=largest, documents=before.documents + gathered.documents)
     windows, closed = _windows(plan, state, gathered)
     state, updates = _updated(store, batch, plan, replace(state, windows=windows), gathered)
-    state = _judged(plan, state, closed, gathered)
+    state = _judged(plan, _with_constants(plan, state, gathered), closed, gathered)
     state, repartitioned = _repartitioned(store, batch, plan, state, gathered)
     first = first_slot(plan.declared, state)
     stored = [*state.stored, *gathered.added]
@@ -167,6 +174,16 @@ def _windows(
     first = first_slot(plan.declared, state)
     closed = {slot: one for slot, one in windows.items() if first is not None and slot < first}
     return {slot: one for slot, one in windows.items() if slot not in closed}, closed
+
+
+def _with_constants(plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments) -> DocumentState:
+    """Constants of the documents since they were last determined, if those are enough to tell."""
+    common = state.common.plus(gathered.common)
+    if common.documents < FEWEST:
+        return replace(state, common=common)
+    constants = tuple(sorted({pair.path for pair in common.constants(_NEARLY_ALL)}))
+    open_still = plan.declared.constants == "leave_out" and not state.left_out_decided
+    return replace(state, constants=constants, common=common if open_still else CommonCounts())
 
 
 def _judged(

@@ -20,11 +20,13 @@ import numpy as np
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.correlate.documents.partitioning.quality import Quality
 from etl.correlate.documents.partitioning.routing import Routing
+from etl.correlate.documents.profile import CommonCounts
 from etl.correlate.documents.windows import Window
 from etl.streams.state.state_files import StateRun
 
 KIND = "documents"
 DOCUMENTS, PARTITIONS, SIGHTINGS = 0, 1, 2
+FEWEST = 100  # documents needed to call an attribute constant
 MOST_PARTITIONS = 1024
 NEAR_BUDGET = 0.5  # of a joiner's bytes, from which the number of joiners doubles
 
@@ -86,8 +88,10 @@ class DocumentState:
     repartitions: int = 0
     windows: Mapping[int, WindowFigures] = field(default_factory=dict)  # open ones, by slot
     attributes: tuple[tuple[str, float, int], ...] = ()  # of the last sample: path, presence, values
-    constants: tuple[str, ...] = ()  # attributes with one value in all documents of the last sample
+    constants: tuple[str, ...] = ()  # attributes with one value in nearly all of the last documents
     left_out: tuple[str, ...] = ()  # attributes that were constant at first; they never join
+    left_out_decided: bool = False  # enough documents were seen to say what is constant at first
+    common: CommonCounts = field(default_factory=CommonCounts)  # of documents since `constants` were determined
     runs: tuple[StateRun, ...] = ()
 
     @property
@@ -106,9 +110,10 @@ class DocumentState:
 
     def as_json(self) -> dict[str, Any]:
         """Without the runs, which have rows of their own."""
-        value = asdict(replace(self, runs=(), since=0))
+        value = asdict(replace(self, runs=(), since=0, common=CommonCounts()))
         del value["runs"], value["since"]
-        return {**value, "kind": KIND, "windows": {str(slot): asdict(one) for slot, one in self.windows.items()}}
+        windows = {str(slot): asdict(one) for slot, one in self.windows.items()}
+        return {**value, "kind": KIND, "windows": windows, "common": common_json(self.common)}
 
     @classmethod
     def from_json(cls, since: int, value: Mapping[str, Any], runs: tuple[StateRun, ...]) -> DocumentState:
@@ -122,6 +127,8 @@ class DocumentState:
             attributes=tuple((path, presence, values) for path, presence, values in value["attributes"]),
             constants=tuple(value["constants"]),
             left_out=tuple(value.get("left_out", ())),
+            left_out_decided=value.get("left_out_decided", True),  # older releases decided in the first batch
+            common=common_of(value.get("common")),
             runs=runs,
         )
 
@@ -129,6 +136,19 @@ class DocumentState:
 def routing_of(value: Mapping[str, Any]) -> Routing:
     """A routing from JSON; older releases had no meeting attributes."""
     return Routing(tuple(value["key"]), value["alone"], tuple(value.get("meeting", ())))
+
+
+def common_json(common: CommonCounts) -> dict[str, Any]:
+    """Counts of common pairs as JSON."""
+    counts = [[path, text, count] for (path, text), count in common.counts.items()]
+    return {"documents": common.documents, "counts": counts}
+
+
+def common_of(value: Mapping[str, Any] | None) -> CommonCounts:
+    """Counts of common pairs from JSON; older releases had none."""
+    if value is None:
+        return CommonCounts()
+    return CommonCounts(value["documents"], {(path, text): count for path, text, count in value["counts"]})
 
 
 def window_of(value: Mapping[str, Any]) -> WindowFigures:
