@@ -124,6 +124,21 @@ def test_partitions_are_made_anew_inside_open_windows_and_no_pair_is_lost(site: 
     assert site.pairs("wide") == site.truth(past, {"window": "60 seconds", "slide": "5 seconds"})
 
 
+def test_a_new_value_goes_everywhere_until_it_was_sighted_delta_times(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "1 minute", "partitions": 4, "delta": 3, "theta": 9.0}
+    site.declare("links", documents=options)
+    past = [[{"time": seconds(0), "User": i % 8, "n": {"id": i}} for i in range(40)]]
+    past += [[{"time": seconds(1), "User": "new", "n": {"id": 40 + i}}] for i in range(5)]
+    broadcast, updates = [], []
+    for number, documents in enumerate(past):
+        site.land(str(number), documents)
+        told = site.run()["correlations"]["links"]["documents"]
+        broadcast.append(told["windows"][0]["broadcast"])
+        updates.append(told["updates"])
+    assert (broadcast, updates) == ([0, 1, 2, 3, 3, 3], [0, 0, 0, 1, 0, 0])
+    assert site.pairs("links") == site.truth(past, {"window": "1 minute"})
+
+
 def test_more_partitions_may_be_declared_while_it_runs(site: DocumentSite) -> None:
     past = history(7, 4)
     for number, documents in enumerate(past):
