@@ -113,9 +113,9 @@ class Gathered:
         return self.correlations.setdefault(index, GatheredCorrelation())
 
 
-def gather(plan: BatchPlan, messages: Iterable[Message]) -> Gathered:
-    """Collect the messages of all tasks; raises the first error among them."""
-    gathered = Gathered()
+def gather(plan: BatchPlan, messages: Iterable[Message], before: Gathered | None = None) -> Gathered:
+    """Collect the messages of all tasks, beside those of an earlier round; raises the first error among them."""
+    gathered = Gathered() if before is None else before
     for message in messages:
         if message.kind == "error":
             wire.raise_error(message)

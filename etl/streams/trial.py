@@ -18,6 +18,7 @@ from etl.streams import decision as decisions
 from etl.streams import publishing
 from etl.streams.adhoc.planning import Planned
 from etl.streams.decision import Gathered
+from etl.streams.documents.second_round import second_round
 from etl.streams.ledger import NAME, BatchRecord, Known, KnownDocuments
 from etl.streams.planning import plan_batch
 from etl.streams.tasks.plan import BatchPlan
@@ -75,4 +76,8 @@ class BatchTrial:
         asked = self.of.queries(plan)
         plan = replace(plan, queries=asked.in_batch(self.of.event_clock, self.of.query_rows_most))
         publishing.prepare(self.of, plan)
-        return Tried(plan, decisions.gather(plan, self.of.executor.run(plan)), asked)
+        gathered = decisions.gather(plan, self.of.executor.run(plan))
+        more = None if gathered.changed else second_round(plan, gathered.documents)
+        if more is not None:
+            gathered = decisions.gather(more, self.of.executor.run(more), gathered)
+        return Tried(plan, gathered, asked)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,11 @@ def documents(batch: int, count: int = 300) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def by_window(site: DocumentSite, correlation: str) -> Counter[int]:
+    times = site.table(correlation).column("left_time").to_pylist()
+    return Counter(int(time.timestamp()) // 10 for time in times)
+
+
 @pytest.mark.parametrize("where", ["_dispatch", "_join"])
 def test_pairs_of_documents_equal_the_nested_loop_when_a_worker_is_killed(
     tmp_path: Path, database: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, where: str
@@ -44,6 +50,7 @@ def test_pairs_of_documents_equal_the_nested_loop_when_a_worker_is_killed(
     window = {"window": "10 seconds"}
     options = {"stream": "logs", "partitions": 5, "theta": 0.0, **window}
     site.declare("links", lateness="5 seconds", documents=options)
+    site.declare("few", lateness="5 seconds", documents={**options, "max_pairs": 40})
     past = [documents(batch) for batch in range(3)]
     for number, batch in enumerate(past):
         site.land(f"{number}a", [*batch[:150], b"{"])
@@ -55,6 +62,9 @@ def test_pairs_of_documents_equal_the_nested_loop_when_a_worker_is_killed(
     assert (tmp_path / "killed").exists()
     assert site.pairs("links") == site.truth(past, window, lateness_s=5)
     assert site.pairs("links"), "documents meet"
+    found, few = by_window(site, "links"), by_window(site, "few")
+    assert few == {window: min(pairs, 40) for window, pairs in found.items()}
+    assert site.pairs("few") < site.pairs("links")
     assert site.quarantine("logs").num_rows == 3
 
 

@@ -24,13 +24,37 @@ from tests.support.correlate_histories import EPOCH
 from tests.support.document_site import STREAM, DocumentSite, Pair, seconds
 from tests.support.stream_site import Ended, quiet
 
-DIRT = (b"{", b"[1]", b'{"a":1,"a":2,"time":1}', b'{"time":NaN}', b"\xff", b'{"User":"u1"}', b'{"time":"soon"}')
+DEEP = b'{"a":' * 40 + b"1" + b"}" * 40
+DIRT = {
+    b"{": "not_json",
+    b"[1]": "not_an_object",
+    b'{"a":1,"a":2,"time":1}': "duplicate_key",
+    b'{"time":NaN}': "not_a_number",
+    b"\xff": "not_utf8",
+    b'{"User":"u1"}': "event_time_missing",
+    b'{"time":null}': "event_time_missing",
+    b'{"time":"soon"}': "event_time_invalid",
+    b'{"time":1e308}': "event_time_invalid",
+    b'{"time":-1e306}': "event_time_invalid",
+    b'{"time":1e300}': "event_time_invalid",
+    b'{"time":253402300800000}': "event_time_invalid",
+    b'{"time":1,"a":"\\u0000"}': "nul_character",
+    b'{"time":1,"b":%s}' % DEEP: "too_deep",
+    b'{"time":1,"a":"%s"}' % (b"x" * 5000): "too_large",
+    b'{"time":1,"a":"%s"}' % (b"x" * 70_000): "line_too_long",
+    b'{"time":1,"a":[%s]}' % b",".join(b"1" for _ in range(60)): "too_many_pairs",
+    b'{"time":1,"a":18446744073709551616}': "number_out_of_range",
+    b'{"time":1e309}': "number_out_of_range",
+}
+"""Lines that are no documents, with the reasons for refusing them."""
 
 
 @pytest.fixture
 def site(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> DocumentSite:
     monkeypatch.setattr(microbatch, "_TASK_BYTES", 400)
-    return DocumentSite.under(tmp_path, database, InProcess(slots=3))
+    made = DocumentSite.under(tmp_path, database, InProcess(slots=3))
+    (made.steps.settings.streams / "logs.toml").write_text(STREAM + 'max_bytes = "4KiB"\nmax_pairs = 50\n')
+    return made
 
 
 def some(draw: np.random.Generator, number: int, around: float) -> dict[str, Any]:
@@ -85,11 +109,7 @@ def test_every_pair_of_a_window_is_in_the_table_once(site: DocumentSite, seed: i
         assert site.pairs(name), name
     assert site.table("tumbling", "late").num_rows > 0
     reasons = Counter(reason for row in site.quarantine("logs").to_pylist() for reason in row["reasons"])
-    assert set(reasons) == {
-        "not_json", "not_an_object", "duplicate_key", "not_a_number", "not_utf8", "event_time_missing",
-        "event_time_invalid",
-    }  # fmt: skip
-    assert set(reasons.values()) == {len(past)}
+    assert reasons == Counter(list(DIRT.values()) * len(past))
 
 
 def test_partitions_are_made_anew_inside_open_windows_and_no_pair_is_lost(site: DocumentSite) -> None:
@@ -102,6 +122,21 @@ def test_partitions_are_made_anew_inside_open_windows_and_no_pair_is_lost(site: 
     assert site.steps.explain("links")["repartitions"] > 0
     assert site.pairs("links") == site.truth(past, {"window": "5 seconds"})
     assert site.pairs("wide") == site.truth(past, {"window": "60 seconds", "slide": "5 seconds"})
+
+
+def test_a_new_value_goes_everywhere_until_it_was_sighted_delta_times(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "1 minute", "partitions": 4, "delta": 3, "theta": 9.0}
+    site.declare("links", documents=options)
+    past = [[{"time": seconds(0), "User": i % 8, "n": {"id": i}} for i in range(40)]]
+    past += [[{"time": seconds(1), "User": "new", "n": {"id": 40 + i}}] for i in range(5)]
+    broadcast, updates = [], []
+    for number, documents in enumerate(past):
+        site.land(str(number), documents)
+        told = site.run()["correlations"]["links"]["documents"]
+        broadcast.append(told["windows"][0]["broadcast"])
+        updates.append(told["updates"])
+    assert (broadcast, updates) == ([0, 1, 2, 3, 3, 3], [0, 0, 0, 1, 0, 0])
+    assert site.pairs("links") == site.truth(past, {"window": "1 minute"})
 
 
 def test_more_partitions_may_be_declared_while_it_runs(site: DocumentSite) -> None:
@@ -137,12 +172,30 @@ def test_results_beyond_the_bound_are_counted_and_told(site: DocumentSite) -> No
         figures = site.run()["correlations"]["links"]
         kept += figures["rows"]
         assert figures["pairs"] - figures["rows"] == figures["documents"]["cut"]
-    assert kept == site.table("links").num_rows == 50, (
-        "all are at one of two joiners, which have half of the bound each"
-    )
+    assert kept == site.table("links").num_rows == 100, "all are at one of two joiners, which has the whole bound"
+    ids = site.table("links").select(["left_id", "right_id"]).to_pylist()
+    assert len({(row["left_id"], row["right_id"]) for row in ids}) == 100
     (window,) = figures["documents"]["windows"]
     joinable = 40 * 39 // 2 - 20  # less those that have another value at one place
     assert (window["found"], window["cut"]) == (joinable, joinable - kept)
+
+
+@pytest.mark.parametrize("window", [{"window": "60 seconds"}, {"window": "12 seconds", "slide": "4 seconds"}])
+def test_no_pair_is_cut_before_the_bound_of_its_window_is_reached(site: DocumentSite, window: dict[str, str]) -> None:
+    site.declare("links", documents={"stream": "logs", "partitions": 8, "max_pairs": 150, "theta": 0.0, **window})
+    draw, past = np.random.default_rng(3), []
+    for batch in range(4):  # one user has nearly all pairs
+        rows = [{"n": {"id": 100 * batch + i}, "User": f"u{0 if i < 14 else i}", f"x{i % 20}": batch,
+                 "time": seconds(6 * batch + float(draw.random()) * 4)} for i in range(40)]  # fmt: skip
+        past.append(rows)
+        land(site, batch, rows, dirt=False)
+        figures = site.run()["correlations"]["links"]
+        for one in figures["documents"]["windows"]:
+            assert one["found"] - one["cut"] == min(one["found"], 150)
+        assert figures["rows"] == sum(site.table("links").column("batch").to_numpy() == batch + 1)
+    made, every = site.pairs("links"), site.truth(past, window)
+    assert made <= every
+    assert made != every, "the bound is reached, or this shows nothing"
 
 
 def test_an_attribute_that_joins_everything_is_reported(site: DocumentSite) -> None:
@@ -167,10 +220,55 @@ def test_an_attribute_that_joins_everything_is_left_out_by_setting(site: Documen
         site.run()
 
 
+def shop(first: int, count: int, of_all: int = 1) -> list[dict[str, Any]]:
+    """Documents that share nothing but `app`, which one of them lacks if `of_all` is 0."""
+    rows: list[dict[str, Any]] = [
+        {"time": seconds(i / 100), "app": "shop", f"u{i}": 1, "n": {"id": i}} for i in range(first, first + count)
+    ]
+    if not of_all:
+        del rows[0]["app"]
+    return rows
+
+
+def test_constants_are_left_out_as_soon_as_enough_documents_were_seen(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "constants": "leave_out"})
+    site.land("a", shop(0, 60))
+    figures = site.run()["correlations"]["links"]
+    assert (figures["documents"]["left_out"], figures["documents"]["left_out_undecided"]) == ([], True)
+    text = "\n".join(document_plan_lines(site.steps.explain("links")))
+    assert "is left out once 100 documents were seen" in text
+    assert figures["pairs"] == 60 * 59 // 2
+    site.land("b", shop(60, 30))
+    assert site.run()["correlations"]["links"]["documents"]["left_out_undecided"]
+    site.land("c", [*shop(90, 300), {**shop(0, 1)[0], "n": {"id": 999}}])
+    figures = site.run()["correlations"]["links"]
+    assert (figures["documents"]["left_out"], figures["documents"]["left_out_undecided"]) == (["app"], False)
+    assert figures["pairs"] == 1, "only the same user's documents still join"
+    site.land("d", [{**shop(7, 1)[0], "app": "other", "n": {"id": 1000}}])
+    assert site.run()["correlations"]["links"]["pairs"] == 1
+    assert site.pairs("links")[7, 1000] == 1
+
+
+def test_a_constant_with_an_exception_is_reported_and_not_left_out(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "constants": "leave_out"})
+    site.land("a", shop(0, 400, of_all=0))
+    told = site.run()["correlations"]["links"]["documents"]
+    assert (told["constants"], told["left_out"]) == (["app"], [])
+
+
+def test_a_constant_is_reported_when_it_appears_and_no_more_when_it_has_gone(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 second"})
+    reported = []
+    for batch, app in enumerate(({}, {"app": "shop"}, {"app": "shop"}, {})):
+        site.land(str(batch), [{"time": seconds(batch + i / 200), "user": i, **app} for i in range(60 * (1 + batch))])
+        reported.append(site.run()["correlations"]["links"]["documents"]["constants"])
+    assert reported == [[], [], ["app"], []], "60 documents say nothing; 60 and 120 have it in 67 %"
+
+
 def test_a_window_that_does_not_fit_a_joiner_is_a_sentence_and_a_larger_budget_goes_on(site: DocumentSite) -> None:
     small = {"stream": "logs", "window": "1 minute", "partitions": 1, "budget": "2KiB"}
     site.declare("links", documents=small)
-    documents = [{"time": seconds(i), "User": i % 3, "n": {"id": i}} for i in range(30)]
+    documents = [{"time": seconds(i), "User": 1, "n": {"id": i}} for i in range(30)]  # one user cannot be split
     site.land("a", documents)
     with pytest.raises((JoinerBudgetExceeded, WorkerFailed), match=r"which may use 2,048; raise the budget"):
         site.run()
@@ -179,15 +277,68 @@ def test_a_window_that_does_not_fit_a_joiner_is_a_sentence_and_a_larger_budget_g
     assert site.pairs("links") == site.truth([documents], {"window": "1 minute"})
 
 
-def test_a_joiner_near_its_budget_gets_half_of_its_documents_taken_away(site: DocumentSite) -> None:
-    options = {"stream": "logs", "window": "5 seconds", "partitions": 2, "budget": "24KiB", "theta": 9.0}
+def users(count: int, first: int = 0, at: float = 0.0) -> list[dict[str, Any]]:
+    """Documents of a user each, within a second."""
+    return [{"time": seconds(at + i / count), "User": first + i, "n": {"id": first + i}} for i in range(count)]
+
+
+def test_a_first_window_that_does_not_fit_its_joiners_is_split_over_more(site: DocumentSite) -> None:
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "partitions": 1, "budget": "64KiB"})
+    documents = [*users(1000), *users(1000)]
+    site.land("a", documents)
+    site.run()
+    assert site.steps.explain("links")["joiners"] > 1
+    assert site.pairs("links") == site.truth([documents], {"window": "1 minute"})
+
+
+def test_an_open_window_that_outgrows_its_joiners_is_told_what_helps(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "1 hour", "partitions": 2, "budget": "48KiB", "theta": 9.0}
     site.declare("links", documents=options)
-    past = [[{"time": seconds(6 * batch + i / 50), "User": i, "n": {"id": 1000 * batch + i}} for i in range(200)]
-            for batch in range(4)]  # fmt: skip
+    joiners: list[int] = []
+
+    def grow() -> None:
+        for batch in range(9):
+            site.land(str(batch), users(120, 120 * batch))
+            site.run()
+            joiners.append(site.steps.explain("links")["joiners"])
+
+    with pytest.raises((JoinerBudgetExceeded, WorkerFailed)) as refused:
+        grow()
+    assert len(joiners) > 2
+    assert "raise the budget or shorten the window; more partitions help from the next window" in str(refused.value)
+    assert set(joiners) == {2, 4}, "the window goes on by its first partitions, so it asks for more only once"
+    site.declare("links", documents={**options, "budget": "1MiB"})
+    site.run()
+    assert site.steps.explain("links")["windows"][0]["documents"] == 120 * (len(joiners) + 1)
+
+
+def test_more_partitions_help_from_the_next_window_on(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "10 seconds", "lateness": "1 minute", "theta": 9.0}
+    lateness = {"lateness": options.pop("lateness")}
+    site.declare("links", **lateness, documents={**options, "partitions": 2})
+    past = [users(100), [*users(50, 100, 5), *users(50, 20, 11)], [*users(50, 150, 6), *users(50, 20, 12)]]
+    for number, documents in enumerate(past):
+        if number == 1:
+            site.declare("links", **lateness, documents={**options, "partitions": 8})
+        land(site, number, documents, dirt=False)
+        site.run()
+    first, second = site.steps.explain("links")["windows"]
+    assert (first["versions"], second["versions"]) == ([0, 1], [1])
+    assert second["maximal_load"] < 0.25 < 0.45 < first["maximal_load"]
+    assert site.pairs("links") == site.truth(past, {"window": "10 seconds"}, lateness_s=60)
+
+
+def test_a_joiner_near_its_budget_gets_half_of_its_documents_taken_away(site: DocumentSite) -> None:
+    options = {"stream": "logs", "window": "5 seconds", "partitions": 2, "budget": "48KiB", "theta": 9.0}
+    site.declare("links", documents=options)
+    past = [[{"time": seconds(6 * batch + i / 100), "User": i, "n": {"id": 1000 * batch + i}} for i in range(count)]
+            for batch, count in enumerate((100, 300, 300, 300))]  # fmt: skip
+    joiners = []
     for number, documents in enumerate(past):
         land(site, number, documents, dirt=False)
         site.run()
-    assert site.steps.explain("links")["joiners"] > 2
+        joiners.append(site.steps.explain("links")["joiners"])
+    assert (joiners[0], joiners[-1]) == (2, 4)
     assert site.pairs("links") == site.truth(past, {"window": "5 seconds"})
 
 
@@ -277,6 +428,8 @@ def test_a_mistake_in_a_correlation_of_documents_is_one_sentence_with_its_line(
         (('unit = "ms"', 'unit = "hours"'), "documents.unit is 'hours', but must be one of 's', 'ms', 'us'"),
         (('unit = "ms"', 'max_bytes = "1GiB"'), "max_bytes is '1GiB', but must be at most '64KiB'"),
         (('unit = "ms"', "max_depth = 1000"), "documents.max_depth is 1000"),
+        (('"time"', "'a[0]'"), "line 5: event_time is 'a[0]', but must be a path of names such as 'meta.at'"),
+        (('"time"', "'a\\'"), "but must be a path of names such as 'meta.at'"),
         (("[documents]", '[stream.fields]\na = "int"\n[documents]'), "'fields' is not a key of [stream]"),
     ],
 )

@@ -8,6 +8,7 @@ The models below are the schema of both kinds of file, which are distinguished b
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,8 @@ Part = Literal["merged", "left", "right"]
 PARTS: tuple[Part, ...] = ("merged", "left", "right")
 EVENT_TIME, DOCUMENT = "event_time", "document"
 """The columns of a stream of documents in the stream log."""
+_PATH = re.compile(r"(?:[^\\[]|\\.)+")
+"""A path of names: a backslash escapes the next character, and an unescaped `[` begins the place of an item."""
 _LONGEST = 65_536  # bytes of a line that is read at all
 _WINDOW = "a length of time such as '5 minutes', or a whole number of documents"
 
@@ -146,6 +149,12 @@ def flattening(table: FlatteningTable) -> Flattening:
     if max_bytes > _LONGEST:
         raise Refusal(
             ("documents", "max_bytes"), f"max_bytes is {table.max_bytes!r}, but must be at most '64KiB', as lines are"
+        )
+    if _PATH.fullmatch(table.event_time) is None:
+        raise Refusal(
+            ("documents", "event_time"),
+            f"event_time is {table.event_time!r}, but must be a path of names such as 'meta.at', not an item of an "
+            r"array; a '[' in a name is written '\[', and a '\' is written '\\'",
         )
     return Flattening(
         event_time=table.event_time,

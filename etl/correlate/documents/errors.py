@@ -17,16 +17,23 @@ class InvalidOption(TerminalError):
 
 
 class JoinerBudgetExceeded(TerminalError):
-    """A window's documents do not fit into the memory of a joiner, for any number of joiners."""
+    """A window's documents do not fit into the memory of a joiner.
 
-    def __init__(self, needed_bytes: int, budget_bytes: int, documents: int) -> None:
-        super().__init__(needed_bytes, budget_bytes, documents)
-        self.needed_bytes, self.budget_bytes, self.documents = needed_bytes, budget_bytes, documents
+    `begun`: the window has documents already. New ones go by its older partitions as well, so others cannot help it.
+    """
+
+    def __init__(self, needed_bytes: int, budget_bytes: int, documents: int, begun: bool = False) -> None:
+        super().__init__(needed_bytes, budget_bytes, documents, begun)
+        self.needed_bytes, self.budget_bytes = needed_bytes, budget_bytes
+        self.documents, self.begun = documents, begun
 
     def __str__(self) -> str:
+        partitions = (
+            "; more partitions help from the next window on" if self.begun else " or raise the number of partitions"
+        )
         return (
             f"joining {self.documents:,} documents needs {self.needed_bytes:,} bytes at one joiner, which may use "
-            f"{self.budget_bytes:,}; raise the budget, shorten the window or raise the number of partitions"
+            f"{self.budget_bytes:,}; raise the budget{' or' if self.begun else ','} shorten the window{partitions}"
         )
 
 

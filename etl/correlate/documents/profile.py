@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from etl.correlate.documents.dictionary import json_of, path_of
 from etl.correlate.documents.joining.tree import attribute_order
 from etl.correlate.documents.model import Documents
+
+_COMMON = 0.5  # of the documents, from which a pair is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,38 @@ def common_pairs(documents: Documents, at_most: int) -> list[CommonPair]:
     ]
 
 
-def constants(documents: Documents, presence: float = 1.0) -> list[CommonPair]:
-    """Pairs that (nearly) all documents hold. Alone, such a pair joins everything with everything."""
-    if len(documents) < 2:
-        return []
-    held = int((np.bincount(documents.pairs, minlength=1) >= presence * len(documents)).sum())
-    return [pair for pair in common_pairs(documents, held) if pair.presence >= presence]
+@dataclass(frozen=True, slots=True)
+class CommonCounts:
+    """How many documents hold the most common pairs. Parts of a stream add up.
+
+    A pair that fewer than half of a part's documents hold counts as held by none of them.
+    """
+
+    documents: int = 0
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by path and value, as JSON
+
+    @staticmethod
+    def of(documents: Documents) -> CommonCounts:
+        counts = np.bincount(documents.pairs, minlength=1)
+        keys = documents.dictionary.keys
+        common = np.flatnonzero(counts >= max(1.0, _COMMON * len(documents))).tolist()
+        return CommonCounts(
+            len(documents), {(path_of(keys[pair]), json_of(keys[pair])): int(counts[pair]) for pair in common}
+        )
+
+    def plus(self, other: CommonCounts) -> CommonCounts:
+        documents, counts = self.documents + other.documents, dict(self.counts)
+        for pair, count in other.counts.items():
+            counts[pair] = counts.get(pair, 0) + count
+        return CommonCounts(documents, {pair: n for pair, n in counts.items() if n >= _COMMON * documents})
+
+    def constants(self, presence: float = 1.0) -> list[CommonPair]:
+        """Pairs that (nearly) all documents hold. Alone, such a pair joins everything with everything."""
+        if self.documents < 2:
+            return []
+        ordered = sorted(self.counts.items(), key=lambda one: (-one[1], one[0]))
+        found = [CommonPair(path, value, count / self.documents) for (path, value), count in ordered]
+        return [pair for pair in found if pair.presence >= presence]
 
 
 def without(documents: Documents, paths: Collection[str]) -> Documents:

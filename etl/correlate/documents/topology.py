@@ -19,10 +19,10 @@ from etl.correlate.documents.errors import InvalidOption, JoinerBudgetExceeded
 from etl.correlate.documents.joining.expand import Made
 from etl.correlate.documents.joining.fp_join import UNBOUNDED, total
 from etl.correlate.documents.joining.joiner import Joiner
-from etl.correlate.documents.joining.tree import BYTES_PER_DOCUMENT, BYTES_PER_PAIR
 from etl.correlate.documents.model import Documents, concat
 from etl.correlate.documents.partitioning.assigner import Assignment, Sightings, assign, update
 from etl.correlate.documents.partitioning.disjoint_sets import disjoint_sets
+from etl.correlate.documents.partitioning.fitting import fitting
 from etl.correlate.documents.partitioning.meetings import encounters, with_places
 from etl.correlate.documents.partitioning.merger import partition
 from etl.correlate.documents.partitioning.partitions import Partitions, holds, words
@@ -119,11 +119,14 @@ class Topology:
 
     def repartition(self, sample: Documents) -> Partitions:
         """Compute new partitions. Inside a window the previous ones stay in force beside them until it ends."""
-        partitions = self._fitting(sample)
-        self.in_force.append(partitions)
-        self.promised = assign(sample, [partitions]).quality
+        budget, least = self.options.budget_bytes, self.options.partitions
+        fitted = fitting(sample, lambda count: create(sample, self.options, count), least, _MOST_PARTITIONS, budget)
+        if fitted.needed_bytes > budget:
+            raise JoinerBudgetExceeded(fitted.needed_bytes, budget, fitted.busiest)
+        self.in_force.append(fitted.partitions)
+        self.promised = fitted.quality
         self.sightings = []
-        return partitions
+        return fitted.partitions
 
     def end_window(self) -> WindowReport:
         """Close the window: report it, drop its documents, and determine the partitions of the next one."""
@@ -151,20 +154,6 @@ class Topology:
         while len(self.sightings) <= assigner:
             self.sightings.append(Sightings(self.options.delta))
         return self.sightings[assigner]
-
-    def _fitting(self, sample: Documents) -> Partitions:
-        """Partitions whose busiest joiner stays within its budget, by increasing their number as long as that helps."""
-        count, last = self.options.partitions, None
-        while True:
-            partitions = create(sample, self.options, count)
-            busiest = int(assign(sample, [partitions]).quality.loads.max(initial=0))
-            per_document = BYTES_PER_DOCUMENT + BYTES_PER_PAIR * len(sample.pairs) // max(1, len(sample))
-            needed = busiest * per_document
-            if needed <= self.options.budget_bytes:
-                return partitions
-            if 2 * count > _MOST_PARTITIONS or (last is not None and needed > 0.9 * last):
-                raise JoinerBudgetExceeded(needed, self.options.budget_bytes, busiest)
-            count, last = 2 * count, needed
 
 
 def _together(parts: Sequence[Quality]) -> Quality:

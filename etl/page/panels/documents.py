@@ -24,8 +24,11 @@ def partitions(one: CorrelationDetail) -> Panel | None:
     if found.get("cut"):
         notes.append(f"{figures.number(found['cut'])} pairs were beyond the bound of their window and are not kept.")
     notes += [
-        f"{path} is the same in all documents: it joins everything with everything." for path in found["constants"]
+        f"{path} is the same in nearly all documents: it joins them with each other." for path in found["constants"]
     ]
+    notes += [f"{path} was the same in all documents at first, and is left out." for path in found.get("left_out", ())]
+    if found.get("left_out_undecided"):
+        notes.append("What is the same in all documents is left out once 100 documents were seen; they are fewer yet.")
     return Panel("Partitions", intro, notes=tuple(notes))
 
 
@@ -36,13 +39,16 @@ def windows(one: CorrelationDetail) -> Panel | None:
         return None
     columns = (
         Column("Window from"), Column("State"), Column("Documents", True), Column("Pairs", True), Column("Cut", True),
-        Column("Replication", True), Column("Maximal load", True), Column("Gini", True),
+        Column("Replication", True), Column("Maximal load", True), Column("Gini", True), Column("Partitions"),
+        Column("Made anew", True),
     )  # fmt: skip
     rows = [
         [
             window["start"], "closed" if window["closed"] else "open", figures.number(window["documents"]),
             figures.number(window["found"]), figures.number(window["cut"]), f"{window['replication']:.2f}",
             f"{window['maximal_load']:.2f}", f"{window['gini']:.3f}",
+            ", ".join(f"version {one}" for one in window.get("versions", ())),
+            figures.number(window.get("repartitions", 0)),
         ]
         for window in found["windows"]
     ]  # fmt: skip

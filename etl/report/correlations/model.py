@@ -78,6 +78,8 @@ class WindowReport(_Value):
     replication: float = 0.0
     maximal_load: float = 0.0
     gini: float = 0.0
+    versions: tuple[Rows, ...] = ()  # of the partitions that its documents went by
+    repartitions: Rows = 0
 
 
 class DocumentsReport(_Value):
@@ -90,6 +92,7 @@ class DocumentsReport(_Value):
     cut: Rows = 0
     constants: tuple[Text, ...] = ()
     left_out: tuple[Text, ...] = ()
+    left_out_undecided: bool = False
     windows: tuple[WindowReport, ...] = ()
 
 

@@ -1,10 +1,11 @@
 """The assigner, in the dispatchers: routes every document to its joiners. Creators run here too, when requested.
 
     documents ─┬─ slot closed ──▶ late table
-               └─ partitions in force ──▶ masks ──▶ one file of all slots ──▶ its name to every task
+               └─ partitions of its window ──▶ masks ──▶ one file of all slots ──▶ its name to every task
                         └─ values without a partition, and association groups ──▶ the driver
 
-Partitions are those of the start of the batch, the same in every dispatcher and every try.
+Partitions are those of the start of the batch, the same in every dispatcher and every try. A document goes by the
+newest ones, and by older ones if its window has documents that went by those.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from etl.adapters.delta.data_files import write_part
 from etl.contract.correlations.documents import DOCUMENT
 from etl.contract.words.types import TIMESTAMP
 from etl.correlate.documents import profile
-from etl.correlate.documents.dictionary import I64
+from etl.correlate.documents.dictionary import I64, U64
 from etl.correlate.documents.model import Documents
-from etl.correlate.documents.partitioning.assigner import Assignment, assign
+from etl.correlate.documents.partitioning.assigner import assign
 from etl.correlate.documents.partitioning.association import association_groups
 from etl.correlate.documents.partitioning.meetings import encounters
-from etl.correlate.documents.partitioning.partitions import Partitions, bit_counts
+from etl.correlate.documents.partitioning.partitions import bit_counts, words
 from etl.correlate.documents.partitioning.routing import route
 from etl.correlate.prepare import event_times
 from etl.pipeline.tasks.wire import Message, json_message
 from etl.streams.documents.files import Assigned, open_partitions, write_documents
-from etl.streams.documents.state import DocumentPlan, WindowFigures, watermark
+from etl.streams.documents.state import DocumentPlan, WindowFigures, common_json, watermark
 from etl.streams.documents.values import encounters_message, groups_message, unseen_message
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import LATE, LATE_SCHEMA, BatchPlan, StreamPlan
@@ -46,12 +47,22 @@ def assign_all(
             yield from _Assigner(plan, index, one, reader).assign(rows, documents, times)
 
 
+def assigned_before(plan: BatchPlan, reader: int) -> Iterator[Message]:
+    """In the second round: the batch's documents once more, for the joiners that have more pairs to make."""
+    for index, one in enumerate(plan.documents if reader == 0 else ()):
+        if one.more is not None:
+            addressed = {"correlation": index, "runs": [asdict(run) for run in one.more.runs]}
+            for task in sorted({joiner_task(plan, index, joiner) for joiner in one.more.joiners}):
+                yield replace(json_message("documents", addressed), part=task)
+
+
 class _Assigner:
     """One correlation in one dispatcher."""
 
     def __init__(self, plan: BatchPlan, index: int, one: DocumentPlan, reader: int) -> None:
         self._plan, self._index, self._one, self._reader = plan, index, one, reader
-        self._in_force = [open_partitions(plan.places.store, run) for run in one.state.versions]
+        self._in_force = {run.period: open_partitions(plan.places.store, run) for run in one.state.versions}
+        self._newest = one.state.versions[-1].period
 
     def assign(self, rows: pa.RecordBatch, documents: Documents, times: I64) -> Iterator[Message]:
         numbers = self._one.state.documents + np.arange(len(documents), dtype=np.int64)
@@ -70,27 +81,43 @@ class _Assigner:
         return {"correlation": self._one.name, "documents": documents, "late": late}
 
     def _sent(self, documents: Documents, times: I64, slots: I64) -> Iterator[Message]:
-        assignment = assign(documents, self._in_force)
-        whole = Assigned(documents, times, assignment.masks)
-        parts = {slot: whole.take(np.flatnonzero(slots == slot)) for slot in np.unique(slots).tolist()}
-        versions = tuple(run.period for run in self._one.state.versions)
-        runs = write_documents(self._plan.places.store, self._file(), parts, versions[-1])
+        by_slot = {slot: self._versions(slot) for slot in np.unique(slots).tolist()}
+        masks, unseen = np.zeros((len(documents), words(self._one.joiners)), np.uint64), [np.zeros(0, np.uint64)]
+        counts: dict[tuple[int, ...], int] = {}
+        for versions in sorted(set(by_slot.values())):
+            here = np.flatnonzero(np.isin(slots, [slot for slot, used in by_slot.items() if used == versions]))
+            assignment = assign(documents.take(here), [self._in_force[version] for version in versions])
+            masks[here, : assignment.masks.shape[1]] = assignment.masks
+            unseen.append(assignment.unseen)
+            counts[versions] = assignment.partitions
+        whole = Assigned(documents, times, masks)
+        parts = {slot: whole.take(np.flatnonzero(slots == slot)) for slot in by_slot}
+        runs = write_documents(self._plan.places.store, self._file(), parts, self._newest)
         addressed = {"correlation": self._index, "runs": [asdict(run) for run in runs]}
-        for task in range(min(self._plan.tasks, assignment.partitions)):
+        for task in range(min(self._plan.tasks, max(counts.values()))):
             part = joiner_task(self._plan, self._index, task)
             yield replace(json_message("documents", addressed), part=part)
-        figures = {str(slot): asdict(_figures(one, assignment, versions)) for slot, one in parts.items()}
-        yield wire.result("stored", {"correlation": self._one.name, "runs": addressed["runs"], "windows": figures})
-        yield from self._values(documents, assignment)
+        common = common_json(profile.CommonCounts.of(documents))
+        figures = {
+            str(slot): asdict(_figures(one, counts[by_slot[slot]], by_slot[slot])) for slot, one in parts.items()
+        }
+        stored = {"runs": addressed["runs"], "windows": figures, "common": common}
+        yield wire.result("stored", {"correlation": self._one.name, **stored})
+        yield from self._values(documents, np.concatenate(unseen))
+
+    def _versions(self, slot: int) -> tuple[int, ...]:
+        """The newest partitions, and the newest ones of every stored document in a common window."""
+        state, reach = self._one.state, self._one.window.slots
+        used = {run.unit for run in state.stored if abs(run.period - slot) < reach}
+        return tuple(sorted({*used, self._newest}))
 
     def _file(self) -> str:
         nonce = secrets.token_hex(4)  # a retried task must not overwrite a file that the first try has reported
         return self._plan.documents_name(self._one.name, "documents", self._reader, nonce)
 
-    def _values(self, documents: Documents, assignment: Assignment) -> Iterator[Message]:
-        newest: Partitions = self._in_force[-1]
-        if len(assignment.unseen):
-            yield unseen_message(self._index, route(documents, newest.routing), assignment.unseen)
+    def _values(self, documents: Documents, unseen: U64) -> Iterator[Message]:
+        if len(unseen):
+            yield unseen_message(self._index, route(documents, self._in_force[self._newest].routing), unseen)
         if self._one.creators is not None:
             yield groups_message(self._index, association_groups(route(documents, self._one.creators)))
             yield encounters_message(self._index, encounters(documents, self._one.creators))
@@ -119,8 +146,8 @@ def joiner_task(plan: BatchPlan, correlation: int, joiner: int) -> int:
     return (joiner + correlation) % plan.tasks
 
 
-def _figures(one: Assigned, assignment: Assignment, versions: tuple[int, ...]) -> WindowFigures:
-    loads = bit_counts(one.masks)[: assignment.partitions]
+def _figures(one: Assigned, partitions: int, versions: tuple[int, ...]) -> WindowFigures:
+    loads = bit_counts(one.masks)[:partitions]
     sent = np.unpackbits(np.ascontiguousarray(one.masks, "<u8").view(np.uint8), axis=1).sum(axis=1)
-    everywhere = int((sent == assignment.partitions).sum()) if assignment.partitions > 1 else 0
+    everywhere = int((sent == partitions).sum()) if partitions > 1 else 0
     return WindowFigures(len(one.times), everywhere, loads=tuple(loads.tolist()), versions=versions)

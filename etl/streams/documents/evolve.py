@@ -23,15 +23,34 @@ from etl.correlate.documents.partitioning import merger
 from etl.correlate.documents.partitioning.assigner import Sightings, update
 from etl.correlate.documents.partitioning.groups import Groups
 from etl.correlate.documents.partitioning.meetings import Encounters, with_places
+from etl.correlate.documents.profile import CommonCounts
 from etl.streams.documents.files import open_partitions, open_sightings, write_partitions, write_sightings
-from etl.streams.documents.state import DocumentPlan, DocumentState, Promise, WindowFigures, first_slot, window_of
+from etl.streams.documents.state import (
+    FEWEST,
+    MOST_PARTITIONS,
+    NEAR_BUDGET,
+    DocumentPlan,
+    DocumentState,
+    Promise,
+    WindowFigures,
+    common_of,
+    first_slot,
+    window_of,
+)
 from etl.streams.documents.values import Unseen, encounters_of, groups_of, unseen_of
 from etl.streams.state.state_files import StateRun
 from etl.streams.storage.files import FileStore
 from etl.streams.storage.log import Segment
 
-MOST_PARTITIONS = 1024
-_NEAR_BUDGET = 0.5  # of a joiner's bytes, from which the number of joiners doubles
+_NEARLY_ALL = 0.95  # of the documents: an attribute with one value in these is reported as constant
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """Pairs of one joiner in one slot: all of them, and those in the results."""
+
+    found: int
+    kept: int
 
 
 @dataclass(slots=True)
@@ -42,6 +61,8 @@ class GatheredDocuments:
     late: int = 0
     added: list[StateRun] = field(default_factory=list)
     windows: dict[int, WindowFigures] = field(default_factory=dict)
+    pairs_of: dict[int, dict[int, PairCounts]] = field(default_factory=dict)  # by slot and joiner, of the first round
+    common: CommonCounts = field(default_factory=CommonCounts)
     bytes_of: Counter[int] = field(default_factory=Counter)  # by joiner, the peak
     joined: Counter[int] = field(default_factory=Counter)  # by joiner, documents received
     unseen: list[Unseen] = field(default_factory=list)
@@ -63,13 +84,14 @@ class GatheredDocuments:
             self.late += value["late"]
         elif what == "stored":
             self.added += [StateRun(**run) for run in value["runs"]]
+            self.common = self.common.plus(common_of(value["common"]))
             for slot, one in value["windows"].items():
                 self._window(int(slot), window_of(one))
         else:
             assert what == "joined", f"nobody tells {what}"
-            joiner, kept = value["joiner"], value["kept"]
-            kept_by = (*(0 for _ in range(joiner)), kept)
-            self._window(value["slot"], WindowFigures(found=value["found"], kept=kept, kept_by=kept_by))
+            joiner, slot, counts = value["joiner"], value["slot"], PairCounts(value["found"], value["kept"])
+            self._window(slot, WindowFigures(found=counts.found, kept=counts.kept))
+            self.pairs_of.setdefault(slot, {}).setdefault(joiner, counts)
             self.bytes_of[joiner] = max(self.bytes_of[joiner], value["bytes"])
             self.joined[joiner] += value["documents"]
 
@@ -116,7 +138,7 @@ def evolve_documents(
     state = replace(before, largest=largest, documents=before.documents + gathered.documents)
     windows, closed = _windows(plan, state, gathered)
     state, updates = _updated(store, batch, plan, replace(state, windows=windows), gathered)
-    state = _judged(plan, state, closed, gathered)
+    state = _judged(plan, _with_constants(plan, state, gathered), closed, gathered)
     state, repartitioned = _repartitioned(store, batch, plan, state, gathered)
     first = first_slot(plan.declared, state)
     stored = [*state.stored, *gathered.added]
@@ -154,6 +176,16 @@ def _windows(
     return {slot: one for slot, one in windows.items() if slot not in closed}, closed
 
 
+def _with_constants(plan: DocumentPlan, state: DocumentState, gathered: GatheredDocuments) -> DocumentState:
+    """Constants of the documents since they were last determined, if those are enough to tell."""
+    common = state.common.plus(gathered.common)
+    if common.documents < FEWEST:
+        return replace(state, common=common)
+    constants = tuple(sorted({pair.path for pair in common.constants(_NEARLY_ALL)}))
+    open_still = plan.declared.constants == "leave_out" and not state.left_out_decided
+    return replace(state, constants=constants, common=common if open_still else CommonCounts())
+
+
 def _judged(
     plan: DocumentPlan, state: DocumentState, closed: Mapping[int, WindowFigures], gathered: GatheredDocuments
 ) -> DocumentState:
@@ -167,8 +199,11 @@ def _judged(
             promise = Promise(window.documents, window.loads)
         elif window.quality.worse_than(promise.quality, plan.declared.theta):
             wanted = max(plan.declared.partitions, state.joiners)
-    busiest = max(gathered.bytes_of.values(), default=0)
-    if busiest > _NEAR_BUDGET * plan.declared.budget_bytes and 2 * state.joiners <= MOST_PARTITIONS:
+    # A window that began with older partitions uses those until it is closed, so still newer ones would not help it.
+    windows = {**state.windows, **closed}
+    newest_only = all(windows[slot].versions == (newest,) for slot in gathered.windows)
+    near = max(gathered.bytes_of.values(), default=0) > NEAR_BUDGET * plan.declared.budget_bytes
+    if near and newest_only and 2 * state.joiners <= MOST_PARTITIONS:
         wanted = 2 * state.joiners
     return replace(state, promise=promise, wanted=wanted)
 

@@ -50,12 +50,15 @@ def explain_documents(
         "since": state.since,
         "joiners": state.joiners,
         "routing": figures.routing_name(state),
+        "key": list(state.routing.key),
+        "meeting": list(state.routing.meeting),
         "versions": [{"version": run.period, "values": run.tuples} for run in state.versions],
         "repartitions": state.repartitions,
         "repartition_wanted": state.wanted is not None,
         "attributes": [{"path": path, "presence": share, "values": n} for path, share, n in state.attributes],
         "constants": list(state.constants),
         "left_out": list(state.left_out),
+        "left_out_undecided": figures.left_out_undecided(declared, state),
         "windows": [
             figures.window_json(declared, slot, one, closed=False) for slot, one in sorted(state.windows.items())
         ],

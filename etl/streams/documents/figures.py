@@ -42,6 +42,7 @@ def of_documents(plan: DocumentPlan, gathered: GatheredDocuments, evolved: Evolv
             "partitions": state.joiners,
             "constants": list(state.constants),
             "left_out": list(state.left_out),
+            "left_out_undecided": left_out_undecided(plan.declared, state),
             "windows": [
                 window_json(plan.declared, slot, windows[slot], closed=slot in evolved.closed) for slot in shown
             ],
@@ -74,7 +75,14 @@ def window_json(declared: DocumentCorrelation, slot: int, one: WindowFigures, *,
         "maximal_load": round(quality.maximal_load, 4),
         "gini": round(quality.gini, 4),
         "loads": list(one.loads),
+        "versions": list(one.versions),
+        "repartitions": max(0, len(one.versions) - 1),
     }
+
+
+def left_out_undecided(declared: DocumentCorrelation, state: DocumentState) -> bool:
+    """Whether constants are to be left out, and too few documents were seen to say which."""
+    return declared.constants == "leave_out" and not state.left_out_decided
 
 
 def state_sums(state: DocumentState) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 no documents yet               partitions from a sample of landed documents
 more partitions are declared   the same, beside those in force
+enough documents were seen     the same: what all of them have with one value is left out, if that is wanted (ADR 94)
 a window went badly            creators: every dispatcher reports its association groups; the routing is chosen here,
                                by a sample, and the new partitions are in force from the next batch on
 """
@@ -19,19 +20,26 @@ from etl.contract.correlations.correlation import LoggedStream
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.correlate.documents import profile
 from etl.correlate.documents.model import Documents, concat
-from etl.correlate.documents.partitioning.assigner import assign
+from etl.correlate.documents.partitioning.fitting import Fitted, fitting
 from etl.correlate.documents.partitioning.partitions import Partitions, words
 from etl.correlate.documents.partitioning.planner import choose_routing, make_partitions
 from etl.correlate.documents.partitioning.routing import Routing
 from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice
 from etl.streams.documents.files import write_partitions
 from etl.streams.documents.read import DocumentReader
-from etl.streams.documents.state import DocumentPlan, DocumentState, Promise
+from etl.streams.documents.state import (
+    FEWEST,
+    MOST_PARTITIONS,
+    NEAR_BUDGET,
+    PARTITIONS,
+    DocumentPlan,
+    DocumentState,
+    Promise,
+)
 from etl.streams.storage.files import FileStore
 
 _SAMPLE_BYTES = 2 << 20
 _SHOWN = 20  # most attributes reported
-_FEWEST = 100  # documents needed to call an attribute constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +58,54 @@ class Planner:
         slices: Sequence[Slice],
     ) -> DocumentPlan:
         """The plan of one correlation for tasks."""
-        if known is None or not known.documents:  # it has not run, or there are no documents yet
-            since = self.batch if known is None else known.since
-            return DocumentPlan(declared, self._begun(declared, DocumentState(since), stream, slices))
-        if declared.partitions > known.joiners:
-            return DocumentPlan(declared, self._begun(declared, known, stream, slices))
-        if known.wanted is not None and slices:
-            sample = profile.without(sample_of(stream, slices, self.lines), known.left_out)
-            routing = choose_routing(sample, known.wanted) if len(sample) else Routing()
-            return DocumentPlan(declared, _described(known, sample), routing)
-        return DocumentPlan(declared, known)
+        begins = known is None or not known.documents  # it has not run, or there are no documents yet
+        state = DocumentState(self.batch if known is None else known.since) if known is None or begins else known
+        undecided = declared.constants == "leave_out" and not state.left_out_decided
+        begins = begins or declared.partitions > state.joiners
+        if not (begins or undecided or (state.wanted is not None and slices)):
+            return DocumentPlan(declared, state)
+        sample = sample_of(stream, slices, self.lines)
+        if undecided:
+            state = _with_left_out(state, sample)
+            begins = begins or bool(state.left_out)  # the partitions in force may route by what is left out
+        sample = profile.without(sample, state.left_out)
+        if begins:
+            return DocumentPlan(declared, self._begun(declared, state, sample, slices))
+        if state.wanted is not None and slices:
+            routing = choose_routing(sample, state.wanted) if len(sample) else Routing()
+            return DocumentPlan(declared, _described(state, sample), routing)
+        return DocumentPlan(declared, state)
 
     def _begun(
-        self, declared: DocumentCorrelation, state: DocumentState, stream: LoggedStream, slices: Sequence[Slice]
+        self, declared: DocumentCorrelation, state: DocumentState, sample: Documents, slices: Sequence[Slice]
     ) -> DocumentState:
         """A state with partitions for a sample; earlier ones stay in force for stored documents."""
-        sample, count = sample_of(stream, slices, self.lines), declared.partitions
-        if not state.documents and declared.constants == "leave_out":
-            state = replace(state, left_out=_constants(sample))
-        sample = profile.without(sample, state.left_out)
-        routing = choose_routing(sample, count) if len(sample) else Routing()
-        partitions = make_partitions(sample, routing, count) if len(sample) else empty(count)
+        partitions, promise = empty(declared.partitions), None
+        if len(sample):
+            fitted = _fitted(declared, sample, slices)
+            partitions, quality = fitted.partitions, fitted.quality
+            promise = Promise(quality.documents, tuple(quality.loads.tolist()))
         version = state.versions[-1].period + 1 if state.versions else 0
         name = f"state/{declared.name}/{self.batch:09d}-partitions-{secrets.token_hex(8)}.arrow"
         run = write_partitions(self.store, name, version, partitions)
-        quality = assign(sample, [partitions]).quality if len(sample) else None
-        promise = None if quality is None else Promise(quality.documents, tuple(quality.loads.tolist()))
-        runs = (*state.runs, run)
-        begun = replace(state, joiners=count, promise=promise, routing=routing, wanted=None, runs=runs)
+        earlier = [one for one in state.runs if state.stored or one.step != PARTITIONS]
+        joiners = max(state.joiners if state.stored else 0, partitions.count)
+        begun = replace(
+            state, joiners=joiners, promise=promise, routing=partitions.routing, wanted=None, runs=(*earlier, run)
+        )
         return _described(begun, sample)
+
+
+def _fitted(declared: DocumentCorrelation, sample: Documents, slices: Sequence[Slice]) -> Fitted:
+    """Partitions by which the batch that the sample begins fits its joiners, if any do."""
+
+    def make(count: int) -> Partitions:
+        return make_partitions(sample, choose_routing(sample, count), count)
+
+    landed = sum(one.last - one.first for one in slices)
+    times = max(1.0, landed / _SAMPLE_BYTES)
+    budget = int(NEAR_BUDGET * declared.budget_bytes)  # with more the next batch would ask for more partitions
+    return fitting(sample, make, declared.partitions, MOST_PARTITIONS, budget, times)
 
 
 def empty(count: int) -> Partitions:
@@ -92,13 +119,16 @@ def _described(state: DocumentState, sample: Documents) -> DocumentState:
     if not len(sample):
         return state
     shown = [(one.path, round(one.presence, 4), one.values) for one in profile.attributes(sample)[:_SHOWN]]
-    return replace(state, attributes=tuple(shown), constants=_constants(sample))
+    return replace(state, attributes=tuple(shown))
 
 
-def _constants(sample: Documents) -> tuple[str, ...]:
-    """Attributes that have the same value in all documents of a sample; none for a small sample."""
-    found = profile.constants(sample) if len(sample) >= _FEWEST else []
-    return tuple(sorted(pair.path for pair in found))
+def _with_left_out(state: DocumentState, sample: Documents) -> DocumentState:
+    """What all documents so far, and this sample, have with one value is left out; undecided while they are few."""
+    seen = state.common.plus(profile.CommonCounts.of(sample))
+    if seen.documents < FEWEST:
+        return state
+    left_out = tuple(sorted({pair.path for pair in seen.constants()}))
+    return replace(state, left_out=left_out, left_out_decided=True, common=profile.CommonCounts())
 
 
 def sample_of(stream: LoggedStream, slices: Sequence[Slice], lines: LineChoice = ALL_LINES) -> Documents:

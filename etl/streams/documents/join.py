@@ -3,8 +3,9 @@
     names of files ── open ── documents of this joiner ─┬─ new with stored ─┐
                                                         └─ new with new ────┴─ pairs ──▶ results
 
-A pair is produced by the joiner with the smallest number that both documents went to. A joiner has its share of the
-window's limit of results; further results are counted and reported (ADR 67).
+A pair is produced by the joiner with the smallest number that both documents went to. A joiner has its part of what is
+left of the window's bound on results. Further pairs are counted, and made in a second round if others leave some of
+theirs (ADR 122).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from etl.correlate.documents.errors import JoinerBudgetExceeded
 from etl.correlate.documents.joining.expand import Made
 from etl.correlate.documents.joining.fp_join import FPTreeJoin, Stored, total
 from etl.correlate.documents.joining.tree import tree_bytes
+from etl.correlate.documents.model import Pairs
 from etl.correlate.documents.partitioning.partitions import below, holds
 from etl.pipeline.tasks.wire import Message
 from etl.streams.documents.assign import joiner_task
 from etl.streams.documents.files import Assigned, DocumentReader
 from etl.streams.documents.results import DocumentResults
-from etl.streams.documents.state import DocumentPlan
+from etl.streams.documents.state import Allotted, DocumentPlan
 from etl.streams.state.state_files import StateRun
 from etl.streams.tasks import wire
 from etl.streams.tasks.plan import BatchPlan
@@ -39,7 +41,8 @@ def join_documents(plan: BatchPlan, task: int, messages: list[Message]) -> Itera
         fresh.setdefault(value["correlation"], []).extend(StateRun(**run) for run in value["runs"])
     for index, runs in sorted(fresh.items()):
         one = plan.documents[index]
-        joiners = [number for number in range(one.joiners) if joiner_task(plan, index, number) == task]
+        numbers = range(one.joiners) if one.more is None else sorted(one.more.joiners)
+        joiners = [number for number in numbers if joiner_task(plan, index, number) == task]
         yield from _Task(plan, one, task, runs).join(joiners)
 
 
@@ -66,7 +69,8 @@ class _Task:
 
     def __post_init__(self) -> None:
         self.reader = DocumentReader(self.plan.places.store)
-        for run in self.fresh:
+        # The order of codes decides the order of pairs: both rounds, and a repeated batch, must read in the same order.
+        for run in sorted(self.fresh, key=lambda run: run.name):
             self.new.setdefault(run.period, []).append(self.reader.read(run))
         for run in self.one.state.stored:
             if any(abs(run.period - slot) < self.one.window.slots for slot in self.new):
@@ -123,10 +127,16 @@ class _Joiner:
                 self.trees[slot] = [FPTreeJoin([Stored.of(held.documents, self._lower(held))])]
         for slot, fresh in sorted(self.new.items()):
             self._hold(fresh)
-            yield slot, _Joined(len(fresh.times), self.needed_bytes, self._meet(slot, fresh))
+            if self.one.more is None:
+                yield slot, _Joined(len(fresh.times), self.needed_bytes, self._meet(slot, fresh, self._part(slot)))
+                continue
+            allotted = self.one.more.allotted.get((slot, self.number), Allotted(0, 0))
+            pairs = self._meet(slot, fresh, allotted.last).pairs
+            rest = Pairs(pairs.left[allotted.first :], pairs.right[allotted.first :])
+            yield slot, _Joined(0, self.needed_bytes, Made(rest, 0))  # counted in the first round
 
-    def _meet(self, slot: int, fresh: Assigned) -> Made:
-        lower, allowed = self._lower(fresh), self._allowed(slot)
+    def _meet(self, slot: int, fresh: Assigned, allowed: int) -> Made:
+        lower = self._lower(fresh)
         made: list[Made] = []
         for other, trees in self.trees.items():
             for tree in trees if abs(other - slot) < self.one.window.slots else ():
@@ -140,7 +150,7 @@ class _Joiner:
         self.needed_bytes += tree_bytes(part.documents)
         if self.needed_bytes > self.one.declared.budget_bytes:
             documents = sum(len(one.times) for one in (*self.new.values(), *self.old.values()))
-            raise JoinerBudgetExceeded(self.needed_bytes, self.one.declared.budget_bytes, documents)
+            raise JoinerBudgetExceeded(self.needed_bytes, self.one.declared.budget_bytes, documents, bool(self.old))
 
     def _lower(self, part: Assigned) -> U64:
         width = self.number // 64 + 1
@@ -148,13 +158,10 @@ class _Joiner:
         wide[:, : part.masks.shape[1]] = part.masks
         return below(wide, self.number)
 
-    def _allowed(self, slot: int) -> int:
-        """This joiner's share of the window's limit, less its earlier results."""
-        most, joiners = self.one.declared.max_pairs, self.one.joiners
-        share = most // joiners + (self.number < most % joiners)
-        window = self.one.state.windows.get(slot)
-        before = window.kept_by if window is not None else ()
-        return max(0, share - (before[self.number] if self.number < len(before) else 0))
+    def _part(self, slot: int) -> int:
+        """How many pairs this joiner makes: an even part of what is left of the bound."""
+        left, joiners = self.one.left(slot), self.one.joiners
+        return left // joiners + (self.number < left % joiners)
 
     def documents(self, reader: DocumentReader) -> Assigned:
         """All documents of this joiner, by id."""

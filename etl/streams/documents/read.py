@@ -157,7 +157,8 @@ class EventTimes:
         if isinstance(value, int):
             return value * self._per_unit
         if isinstance(value, float):
-            return round(value * self._per_unit)
+            found = value * self._per_unit
+            return round(found) if _FIRST <= found <= _LAST else None  # before rounding: it may be infinite
         return _moment(value) if isinstance(value, str) else None
 
 

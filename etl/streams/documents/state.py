@@ -20,11 +20,15 @@ import numpy as np
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.correlate.documents.partitioning.quality import Quality
 from etl.correlate.documents.partitioning.routing import Routing
+from etl.correlate.documents.profile import CommonCounts
 from etl.correlate.documents.windows import Window
 from etl.streams.state.state_files import StateRun
 
 KIND = "documents"
 DOCUMENTS, PARTITIONS, SIGHTINGS = 0, 1, 2
+FEWEST = 100  # documents needed to call an attribute constant
+MOST_PARTITIONS = 1024
+NEAR_BUDGET = 0.5  # of a joiner's bytes, from which the number of joiners doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,6 @@ class WindowFigures:
     found: int = 0  # joinable pairs
     kept: int = 0
     loads: tuple[int, ...] = ()  # documents by joiner
-    kept_by: tuple[int, ...] = ()  # results by joiner
     versions: tuple[int, ...] = ()  # of partitions that assigned its documents
 
     @property
@@ -50,7 +53,6 @@ class WindowFigures:
             self.found + other.found,
             self.kept + other.kept,
             _added(self.loads, other.loads),
-            _added(self.kept_by, other.kept_by),
             tuple(sorted({*self.versions, *other.versions})),
         )
 
@@ -86,8 +88,10 @@ class DocumentState:
     repartitions: int = 0
     windows: Mapping[int, WindowFigures] = field(default_factory=dict)  # open ones, by slot
     attributes: tuple[tuple[str, float, int], ...] = ()  # of the last sample: path, presence, values
-    constants: tuple[str, ...] = ()  # attributes with one value in all documents of the last sample
+    constants: tuple[str, ...] = ()  # attributes with one value in nearly all of the last documents
     left_out: tuple[str, ...] = ()  # attributes that were constant at first; they never join
+    left_out_decided: bool = False  # enough documents were seen to say what is constant at first
+    common: CommonCounts = field(default_factory=CommonCounts)  # of documents since `constants` were determined
     runs: tuple[StateRun, ...] = ()
 
     @property
@@ -106,9 +110,10 @@ class DocumentState:
 
     def as_json(self) -> dict[str, Any]:
         """Without the runs, which have rows of their own."""
-        value = asdict(replace(self, runs=(), since=0))
+        value = asdict(replace(self, runs=(), since=0, common=CommonCounts()))
         del value["runs"], value["since"]
-        return {**value, "kind": KIND, "windows": {str(slot): asdict(one) for slot, one in self.windows.items()}}
+        windows = {str(slot): asdict(one) for slot, one in self.windows.items()}
+        return {**value, "kind": KIND, "windows": windows, "common": common_json(self.common)}
 
     @classmethod
     def from_json(cls, since: int, value: Mapping[str, Any], runs: tuple[StateRun, ...]) -> DocumentState:
@@ -122,6 +127,8 @@ class DocumentState:
             attributes=tuple((path, presence, values) for path, presence, values in value["attributes"]),
             constants=tuple(value["constants"]),
             left_out=tuple(value.get("left_out", ())),
+            left_out_decided=value.get("left_out_decided", True),  # older releases decided in the first batch
+            common=common_of(value.get("common")),
             runs=runs,
         )
 
@@ -131,10 +138,44 @@ def routing_of(value: Mapping[str, Any]) -> Routing:
     return Routing(tuple(value["key"]), value["alone"], tuple(value.get("meeting", ())))
 
 
+def common_json(common: CommonCounts) -> dict[str, Any]:
+    """Counts of common pairs as JSON."""
+    counts = [[path, text, count] for (path, text), count in common.counts.items()]
+    return {"documents": common.documents, "counts": counts}
+
+
+def common_of(value: Mapping[str, Any] | None) -> CommonCounts:
+    """Counts of common pairs from JSON; older releases had none."""
+    if value is None:
+        return CommonCounts()
+    return CommonCounts(value["documents"], {(path, text): count for path, text, count in value["counts"]})
+
+
 def window_of(value: Mapping[str, Any]) -> WindowFigures:
-    """Figures that came as JSON."""
-    tuples: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
+    """Figures that came as JSON; older releases kept results by joiner as well."""
+    known = {name: one for name, one in value.items() if name != "kept_by"}
+    tuples: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in known.items()}
     return WindowFigures(**tuples)
+
+
+@dataclass(frozen=True, slots=True)
+class Allotted:
+    """The pairs of one joiner in one slot that the second round makes: from `first` up to `last`, in its own order."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class MorePairs:
+    """The second round of a batch (`second_round`)."""
+
+    runs: tuple[StateRun, ...]  # the documents of this batch
+    allotted: Mapping[tuple[int, int], Allotted]  # by slot and joiner
+
+    @property
+    def joiners(self) -> frozenset[int]:
+        return frozenset(joiner for _, joiner in self.allotted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +185,7 @@ class DocumentPlan:
     declared: DocumentCorrelation
     state: DocumentState
     creators: Routing | None = None  # find association groups under this routing
+    more: MorePairs | None = None  # None: the first round
 
     @property
     def name(self) -> str:
@@ -165,6 +207,11 @@ class DocumentPlan:
     def first_slot(self) -> int | None:
         """The first open slot: documents of earlier ones are late. None before the first document."""
         return first_slot(self.declared, self.state)
+
+    def left(self, slot: int) -> int:
+        """What earlier batches have left of a slot's bound on results."""
+        window = self.state.windows.get(slot)
+        return max(0, self.declared.max_pairs - (0 if window is None else window.kept))
 
 
 def watermark(declared: DocumentCorrelation, state: DocumentState) -> int | None:

@@ -26,7 +26,7 @@ from etl.ingest.render import as_json
 from etl.pipeline.tasks.wire import Message
 from etl.streams.adhoc.tasks.late import announce
 from etl.streams.declared import compiled
-from etl.streams.documents.assign import assign_all
+from etl.streams.documents.assign import assign_all, assigned_before
 from etl.streams.documents.reading import DocumentReading, reading
 from etl.streams.storage.log import write_segment
 from etl.streams.tasks import wire
@@ -56,6 +56,7 @@ def dispatch(plan: BatchPlan, reader: int) -> Iterator[Message]:
             yield from _routed(plan, index, correlation, stream, arrivals, late)
         if isinstance(task, DocumentReading):
             yield from assign_all(plan, stream, reader, rows, task.documents(number))
+    yield from assigned_before(plan, reader)
     yield from late.written()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -116,6 +116,28 @@ def test_a_set_cover_covers_every_pair(rows: Rows, count: int) -> None:
     partitions = set_cover(route(found, Routing()), Routing(), count)
     assert set(partitions.hashes.tolist()) == set(found.dictionary.hashes.tolist())
     assert partitions.masks.any(axis=1).all()
+
+
+@given(ANY_ROWS, st.integers(1, 5))
+def test_a_set_cover_takes_the_document_with_most_uncovered_pairs_to_the_least_load(rows: Rows, count: int) -> None:
+    found = documents(rows)
+    hashes, offsets = found.dictionary.hashes[found.pairs].tolist(), found.offsets.tolist()
+    pairs = [set(hashes[low:high]) for low, high in pairwise(offsets)]
+    uncovered, loads = set(hashes), [0] * count
+    held: list[set[int]] = [set() for _ in range(count)]
+    for taken in range(len(pairs)):
+        one = max(pairs, key=lambda each: (len(each & uncovered), -len(each)))  # of equal ones the first
+        if not one & uncovered:
+            break
+        lightest = [place for place in range(count) if loads[place] == min(loads)]
+        target = taken if taken < count else max(lightest, key=lambda place: len(one & held[place]))
+        held[target] |= one
+        loads[target] += 1
+        uncovered -= one
+    partitions = set_cover(route(found, Routing()), Routing(), count)
+    assert partitions.loads.tolist() == loads
+    for number in range(count):
+        assert set(partitions.hashes[holds(partitions.masks, number)].tolist()) == held[number]
 
 
 @given(ANY_ROWS, st.integers(1, 5))

@@ -197,8 +197,45 @@ def test_expansion_combines_until_there_are_enough_values_or_no_attributes_left(
         }
         all_attributes = {key for row in rows for key in row}
         assert len(combined) >= count or set(routing.key) == all_attributes
+        shorter = routing.key[:-1]
+        fewer = {tuple(row[part] for part in shorter) for row in rows if all(part in row for part in shorter)}
+        assert len(fewer) < count, "no more attributes than are needed"
         assert routing.key[0] in disabling
     assert len(values["u"]) <= 2
+
+
+def test_expansion_takes_no_attribute_that_it_does_not_need() -> None:
+    rows = [{"u": str(i % 2), "v": str(i % 6), "w": str(i), "x": str(i)} for i in range(24)]
+    assert expansion(documents(rows), 2) == Routing()
+    assert expansion(documents(rows), 3).key == ("u", "v")
+    assert expansion(documents(rows), 7).key == ("u", "v", "w")
+
+
+def test_a_new_value_goes_everywhere_until_it_was_sighted_delta_times() -> None:
+    topology = Topology(TopologyOptions(partitions=4, delta=3))
+    found = documents([{"user": str(number % 8)} for number in range(40)] + [{"user": "new"}] * 5)
+    topology.insert(found.take(np.arange(40)))
+    broadcast = []
+    for number in range(40, 45):
+        topology.insert(found.take(np.array([number])))
+        broadcast.append(topology.window[-1].broadcast)
+    assert broadcast == [1, 1, 1, 0, 0]
+    report = topology.end_window()
+    assert (report.broadcast, report.updates) == (3, 1)
+
+
+def test_a_window_worse_than_its_partitions_had_promised_is_followed_by_new_ones() -> None:
+    topology, old, new = Topology(TopologyOptions(partitions=4, delta=99)), range(8), range(20, 28)
+
+    def window(users: range) -> tuple[bool, float]:
+        topology.insert(documents([{"user": str(users[number % 8])} for number in range(40)]))
+        report = topology.end_window()
+        return report.repartition, report.quality.replication
+
+    assert window(old) == (False, 1.0)
+    assert window(new) == (True, 4.0), "all values are new"
+    assert window(new) == (False, 4.0), "its documents are the sample"
+    assert window(new) == (False, 1.0), "the new partitions are in force"
 
 
 @given(UBIQUITOUS_ROWS, st.integers(1, 6))

@@ -11,7 +11,7 @@ from etl.correlate.documents.errors import InvalidOption, JoinerBudgetExceeded
 from etl.correlate.documents.joining.fp_join import FPTreeJoin, join
 from etl.correlate.documents.joining.joiner import Joiner
 from etl.correlate.documents.model import Documents, documents_of
-from etl.correlate.documents.profile import attributes, common_pairs, constants, without
+from etl.correlate.documents.profile import CommonCounts, attributes, common_pairs, without
 from etl.correlate.documents.topology import Topology, TopologyOptions
 from etl.correlate.documents.windows import Window, WindowJoin
 
@@ -90,14 +90,26 @@ def test_results_beyond_the_bound_are_cut_and_counted_over_all_joiners_and_batch
 
 def test_constants_are_reported_with_their_value_and_can_be_left_out() -> None:
     found = documents_of([{"app": "shop", "user": str(number), "env": "p" if number else "q"} for number in range(10)])
-    assert [(pair.path, pair.value, pair.presence) for pair in constants(found)] == [("app", '"shop"', 1.0)]
-    assert [pair.path for pair in constants(found, 0.9)] == ["app", "env"]
+    assert [(pair.path, pair.value, pair.presence) for pair in CommonCounts.of(found).constants()] == [
+        ("app", '"shop"', 1.0)
+    ]
+    assert [pair.path for pair in CommonCounts.of(found).constants(0.9)] == ["app", "env"]
     noisy = documents_of([{"app": "x", "user": "A"}, {"app": "x", "ip": "1"}, {"app": "x", "user": "A", "ip": "1"}])
     assert len(join(noisy)) == 3
-    assert len(join(without(noisy, [pair.path for pair in constants(noisy)]))) == 2, (
+    assert len(join(without(noisy, [pair.path for pair in CommonCounts.of(noisy).constants()]))) == 2, (
         "a user and an address share nothing but the constant"
     )
-    assert constants(documents_of([{"a": "1"}])) == [], "one document says nothing"
+    assert CommonCounts.of(documents_of([{"a": "1"}])).constants() == [], "one document says nothing"
+
+
+def test_common_pairs_are_counted_part_by_part() -> None:
+    parts = [[{"a": "1", "b": "1"}, {"a": "1"}, {"a": "1", "c": str(number)}] for number in range(30)]
+    seen = CommonCounts()
+    for part in parts:
+        seen = seen.plus(CommonCounts.of(documents_of(part)))
+    assert (seen.documents, dict(seen.counts)) == (90, {("a", '"1"'): 90})
+    other = seen.plus(CommonCounts.of(documents_of([{"b": "2"}] * 4)))
+    assert ([pair.path for pair in other.constants()], [pair.path for pair in other.constants(0.95)]) == ([], ["a"])
 
 
 def test_a_profile_lists_attributes_in_the_order_of_the_tree() -> None:
