@@ -89,7 +89,7 @@ class Block(NamedTuple):
     done: int  # probing documents whose runs are in this block or in an earlier one
 
     @property
-    def count(self) -> int:
+    def pairs(self) -> int:
         """The number of pairs, without producing them."""
         return int(self.runs[:, 2].sum(dtype=np.int64) - self.runs[:, 1].sum(dtype=np.int64))
 

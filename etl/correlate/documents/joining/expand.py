@@ -54,7 +54,7 @@ def make_pairs(tree: FPTree, tree_lower: U64, probing: Probing, blocks: Iterator
     ids, probe_ids = tree.documents.ids[tree.order], probing.documents.ids
     results, found = _Results(max(at_most, 0)), 0
     for block in blocks:
-        count = _count(block.runs, lower, others) if lower.shape[1] else block.count
+        count = _count(block.runs, lower, others) if lower.shape[1] else block.pairs
         found += count
         left, right = results.extend(count, block.done / len(probe_ids))
         if len(left):
