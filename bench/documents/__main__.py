@@ -3,6 +3,8 @@
 --only partitions,joins,sql    some parts; the others keep their last rows
 --only ''                      none: judge and draw what was measured last
 --quick                        a tenth of the documents, kept in var/bench/quick: to see that it runs
+
+Each part keeps when it was measured and how long that took: parts may be of different runs.
 """
 
 from __future__ import annotations
@@ -39,21 +41,34 @@ def main() -> int:
         if name not in PARTS:
             parser.error(f"there is no part {name!r}; choose among {', '.join(PARTS)}")
     folder, scale = (QUICK, _QUICK_SCALE) if options.quick else (RESULTS, 1)
-    started, before = time.perf_counter(), _last(folder)
-    rows, facts = before.get("rows", []), {"machine": before.get("machine"), "seconds": before.get("seconds")}
+    before = _last(folder)
+    rows, parts = before.get("rows", []), _parts(before)
+    facts: dict[str, Any] = {"machine": before.get("machine")}
     for name in chosen:  # kept part by part, so that what was measured stays
+        started, facts = time.perf_counter(), {"machine": machine()}
         others = [row for row in rows if row["figure"] not in PARTS[name][0]]
         rows = sorted(others + PARTS[name][1](scale), key=lambda row: _ORDER.index(row["figure"]))
-        facts = {"machine": machine(), "seconds": round(time.perf_counter() - started, 1)}
-        keep({**facts, "parts": chosen, "rows": rows, "aims": []}, folder / FILE)
+        parts[name] = {"at": facts["machine"]["at"], "seconds": round(time.perf_counter() - started, 1)}
+        keep({**facts, "parts": parts, "rows": rows, "aims": []}, folder / FILE)
     whole = {row["figure"] for row in rows} == set(_ORDER)
     judged, beside = (aims(rows, scale), remarks(rows)) if whole else ([], [])
-    parts = chosen or before.get("parts")
-    keep({**facts, "parts": parts, "rows": rows, "aims": judged, "remarks": beside}, folder / FILE)
+    facts |= {"parts": parts, "seconds": _seconds(parts)}
+    keep({**facts, "rows": rows, "aims": judged, "remarks": beside}, folder / FILE)
     plots.draw(rows, folder)
     page.write(_last(folder), folder / page.PAGE.name if options.quick else page.PAGE)
-    progress(f"done in {facts['seconds']} s: {sum(aim['met'] for aim in judged)} of {len(judged)} aims met")
+    seconds = _seconds({name: parts[name] for name in chosen})
+    progress(f"done in {seconds} s: {sum(aim['met'] for aim in judged)} of {len(judged)} aims met")
     return exit_code({"aims": judged})
+
+
+def _parts(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """When each part was measured, and for how many seconds, as far as a result says."""
+    return dict(result["parts"]) if isinstance(result.get("parts"), dict) else {}
+
+
+def _seconds(parts: dict[str, dict[str, Any]]) -> float:
+    """How long all parts took."""
+    return round(sum(part["seconds"] for part in parts.values()), 1)
 
 
 def _last(folder: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def measured(result: dict[str, Any]) -> str:
     """The tables, each with a line that says what it shows."""
     rows = result["rows"]
     parts = [
-        machine(result), "### Aims", _aims(result["aims"]), _remarks(result.get("remarks", [])),
+        machine(result), _when(result), "### Aims", _aims(result["aims"]), _remarks(result.get("remarks", [])),
         "### Local join, seconds (figure 11)", _times(rows), "![figure 11](../bench/results/documents-figure-11.svg)",
         "### Partitions (figures 6 to 9)",
         "Means over six windows after the one that the partitions were made of. *Sample* is that first window.",
@@ -34,6 +34,15 @@ def measured(result: dict[str, Any]) -> str:
         "![figure 10](../bench/results/documents-figure-10.svg)",
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _when(result: dict[str, Any]) -> str:
+    """When each part was measured: parts may be of different runs."""
+    parts = result.get("parts")
+    if not isinstance(parts, dict):  # kept before parts had times of their own
+        return ""
+    told = [f"*{name}* {one['at']}, {one['seconds']:,.0f} s" for name, one in parts.items()]
+    return "By part, begun at and measured for: " + "; ".join(told) + "."
 
 
 def _aims(aims: list[Row]) -> str:

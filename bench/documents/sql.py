@@ -3,6 +3,9 @@
 Both get the pairs as integers in Parquet, so they are spared parsing as the FP-tree join is. A size that takes longer
 than the bound is stopped there; its time is then a lower bound. They use all cores, so seconds are of the clock here,
 and the FP-tree join is timed once more beside each of them.
+
+At the smallest size they also return their pairs, untimed, which must be FPJ's, each of them. At the others, where they
+end in time, the number of pairs must be FPJ's.
 """
 
 from __future__ import annotations
@@ -14,15 +17,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.documents import joins
 from bench.documents.data import SETS, join_input
 from bench.measured import progress
 from etl.correlate.documents.joining import fp_join
+from etl.correlate.documents.model import Pairs
 
 SIZES = (2_000, 5_000, 50_000)
 BOUND_S = 45.0
@@ -36,17 +43,17 @@ with shared as (
     from shared s
     join pairs a on a.document = s.earlier
     join pairs b on b.document = s.later and b.attribute = a.attribute and b.value <> a.value
-)
-select count(*) as n from (
+), joined as (
     select s.earlier, s.later from shared s
     left join conflicting c on c.earlier = s.earlier and c.later = s.later
     where c.earlier is null
-) joined
+)
 """
+_COUNT, _PAIRS = _SQL + "select count(*) as n from joined", _SQL + "select earlier, later from joined"
 
 
 def measure(scale: int = 1) -> list[Row]:
-    """Both engines at every size, divided by `scale`, and whether they count what the FP-tree join finds."""
+    """Both engines at every size, divided by `scale`, and whether they find what the FP-tree join finds."""
     sizes = [size // scale for size in SIZES]
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -56,17 +63,18 @@ def measure(scale: int = 1) -> list[Row]:
                 documents = join_input(name, size)
                 columns = {"document": documents.owners, "attribute": documents.attributes, "value": documents.pairs}
                 pq.write_table(pa.table(columns), Path(scratch) / f"{name}-{size}.parquet")
-                wanted[name, size] = len(fp_join.join(documents))
+                wanted[name, size] = fp_join.join(documents)
         for method, engine in (("DuckDB", _duckdb), ("Spark SQL", _spark)):
-            with engine(Path(scratch)) as run:
-                run(Path(scratch) / f"{SETS[0]}-{sizes[0]}.parquet")  # warm-up
-                for (name, size), count in wanted.items():
+            with engine(Path(scratch)) as query:
+                for name in SETS:  # warm-up, too
+                    joins.same(wanted[name, sizes[0]], query.pairs(Path(scratch) / f"{name}-{sizes[0]}.parquet"))
+                for (name, size), pairs in wanted.items():
                     progress(f"SQL          {name}  {size:,} documents, {method}")
                     ours = _fpj_seconds(name, size)
-                    seconds, found = run(Path(scratch) / f"{name}-{size}.parquet")
+                    seconds, found = query.count(Path(scratch) / f"{name}-{size}.parquet")
                     ours = max(ours, _fpj_seconds(name, size))
-                    if found is not None and found != count:
-                        raise AssertionError(f"{method} finds {found} pairs where FPJ finds {count}")
+                    if found is not None and found != len(pairs):
+                        raise AssertionError(f"{method} finds {found} pairs where FPJ finds {len(pairs)}")
                     rows.append(
                         {"figure": "SQL", "data": name, "method": method, "documents": size, "seconds": seconds,
                          "measured_seconds": seconds, "results": found, "at_least": found is None, "fpj_seconds": ours}
@@ -81,7 +89,12 @@ def _fpj_seconds(name: str, size: int) -> float:
     return time.perf_counter() - started
 
 
-Run = Callable[[Path], tuple[float, int | None]]
+@dataclass(frozen=True)
+class Query:
+    """The query of an engine on a Parquet file of pairs: its time and count, if it ends in time, and its pairs."""
+
+    count: Callable[[Path], tuple[float, int | None]]
+    pairs: Callable[[Path], Pairs]
 
 
 def _bounded(query: Callable[[], int], stop: Callable[[], object]) -> tuple[float, int | None]:
@@ -100,7 +113,7 @@ def _bounded(query: Callable[[], int], stop: Callable[[], object]) -> tuple[floa
 
 
 @contextmanager
-def _duckdb(scratch: Path) -> Iterator[Run]:
+def _duckdb(scratch: Path) -> Iterator[Query]:
     import duckdb
 
     with duckdb.connect() as connection:
@@ -108,15 +121,23 @@ def _duckdb(scratch: Path) -> Iterator[Run]:
         connection.execute("set temp_directory = ?", [str(scratch / "spill")])
         connection.execute("set max_temp_directory_size = '8GB'")
 
-        def run(file: Path) -> tuple[float, int | None]:
+        def load(file: Path) -> None:
             connection.execute("create or replace table pairs as select * from read_parquet(?)", [str(file)])
-            return _bounded(lambda: int(connection.execute(_SQL).fetchall()[0][0]), connection.interrupt)
 
-        yield run
+        def count(file: Path) -> tuple[float, int | None]:
+            load(file)
+            return _bounded(lambda: int(connection.execute(_COUNT).fetchall()[0][0]), connection.interrupt)
+
+        def pairs(file: Path) -> Pairs:
+            load(file)
+            found = connection.execute(_PAIRS).fetchnumpy()
+            return Pairs(np.asarray(found["earlier"], np.int64), np.asarray(found["later"], np.int64))
+
+        yield Query(count, pairs)
 
 
 @contextmanager
-def _spark(scratch: Path) -> Iterator[Run]:
+def _spark(scratch: Path) -> Iterator[Query]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -131,16 +152,26 @@ def _spark(scratch: Path) -> Iterator[Run]:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
 
-    def run(file: Path) -> tuple[float, int | None]:
-        pairs = session.read.parquet(str(file)).cache()
-        pairs.count()
-        pairs.createOrReplaceTempView("pairs")
+    @contextmanager
+    def loaded(file: Path) -> Iterator[None]:
+        view = session.read.parquet(str(file)).cache()
+        view.count()
+        view.createOrReplaceTempView("pairs")
         try:
-            return _bounded(lambda: int(session.sql(_SQL).collect()[0][0]), session.sparkContext.cancelAllJobs)
+            yield
         finally:
-            pairs.unpersist()
+            view.unpersist()
+
+    def count(file: Path) -> tuple[float, int | None]:
+        with loaded(file):
+            return _bounded(lambda: int(session.sql(_COUNT).collect()[0][0]), session.sparkContext.cancelAllJobs)
+
+    def pairs(file: Path) -> Pairs:
+        with loaded(file):
+            found = np.array(session.sql(_PAIRS).collect(), np.int64).reshape(-1, 2)
+        return Pairs(found[:, 0], found[:, 1])
 
     try:
-        yield run
+        yield Query(count, pairs)
     finally:
         session.stop()

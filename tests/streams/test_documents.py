@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import tracemalloc
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from etl.adapters.delta.data_files import write_part
+from etl.adapters.ledger import DataFile
 from etl.cli.correlations.documents_text import document_plan_lines
 from etl.correlate.documents.errors import JoinerBudgetExceeded
 from etl.pipeline.tasks.wire import WorkerFailed
 from etl.pipeline.upkeep.maintenance import Keep
 from etl.report.correlations.folder import write
 from etl.streams import microbatch
+from etl.streams.documents import results
 from etl.streams.state.change import CorrelationChanged
 from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import EPOCH
@@ -162,6 +168,60 @@ def test_a_result_holds_the_merged_document_and_what_else_is_to_be_kept(site: Do
     assert json.loads(row["merged"]) == {"User": "u1", "x[0]": 1, "x[1]": 2, "File": "/a b"}
     assert (row["left_time"], row["right_time"]) == (EPOCH, EPOCH + dt.timedelta(seconds=1))
     assert (row["batch"], row["left_id"] < row["right_id"]) == (1, True)
+
+
+@pytest.mark.parametrize("keep", [["merged"], ["left", "right"]])
+def test_results_are_written_while_they_are_made_and_named_when_all_are(
+    site: DocumentSite, keep: list[str], peak: Callable[[], int]
+) -> None:
+    documents = {"stream": "logs", "window": "1 minute", "partitions": 1, "keep": keep}
+    site.declare("links", documents=documents)
+    site.land("a", [{"time": seconds(i / 10), "User": "u1", "x": {str(i): f"{i:05d}" * 8000}} for i in range(100)])
+    figures = site.run()["correlations"]["links"]
+    assert peak() < 250 << 20, "4,950 results of 80 KB are 380 MiB"
+    assert figures["rows"] == site.table("links").select(["left_id"]).num_rows == 100 * 99 // 2
+    names = [file.name for file in (site.under_it.settings.warehouse / "correlations/links/results").glob("*.parquet")]
+    assert 6 <= len(set(names)) <= 7
+    assert len(set(zip(*site.table("links").select(["left_id", "right_id"]).to_pydict().values(), strict=True))) == 4950
+
+
+def test_a_task_that_fails_between_two_files_has_named_neither(
+    site: DocumentSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "_PART_BYTES", 1)
+    monkeypatch.setattr(results, "_BLOCK_BYTES", 1 << 10)
+    site.declare("links", documents={"stream": "logs", "window": "1 minute", "partitions": 1})
+    site.land("a", [{"time": seconds(i), "User": "u1", "x": {str(i): i}} for i in range(20)])
+    written = []
+
+    def fails(root: Path, table: str, name: str, rows: pa.Table) -> DataFile:
+        written.append(name)
+        if len(written) == 3:
+            raise OSError(28, "no space")
+        return write_part(root, table, name, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(results, "write_part", fails)
+        with pytest.raises(Exception, match="no space"):
+            site.run()
+    site.run()
+    table = site.table("links").select(["left_id", "right_id"])
+    assert len(set(zip(*table.to_pydict().values(), strict=True))) == table.num_rows == 20 * 19 // 2
+
+
+@pytest.fixture
+def peak() -> Iterator[Callable[[], int]]:
+    """What was held at once since the test began: by Arrow, and by everything else in Python."""
+    before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    _POOLS.append(pool)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    yield lambda: pool.max_memory() + tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    pa.set_memory_pool(before)
+
+
+_POOLS: list[pa.MemoryPool] = []  # arrays may outlive a test
 
 
 def test_results_beyond_the_bound_are_counted_and_told(site: DocumentSite) -> None:

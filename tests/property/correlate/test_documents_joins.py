@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etl.correlate.documents.joining import compiled, plain
+from etl.correlate.documents.joining import compiled, plain, tree
+from etl.correlate.documents.joining.descent import descend
 from etl.correlate.documents.joining.fp_join import FPTreeJoin, join
 from etl.correlate.documents.joining.tree import FPTree, tree_bytes
 from etl.correlate.documents.joining.tree_order import in_tree_order
@@ -49,13 +52,32 @@ def test_a_bound_cuts_and_says_how_many_there_were(rows: Rows, at_most: int) -> 
     assert set(listed(made.pairs)) <= set(wanted)
 
 
+@given(ANY_ROWS, st.integers(1, 5), st.integers(0, 40), st.lists(st.integers(0, 24), max_size=3))
+def test_runs_in_blocks_make_the_same_pairs_in_the_same_order(
+    rows: Rows, block_runs: int, at_most: int, cuts: list[int]
+) -> None:
+    found = documents(rows)
+    wanted, joined = FPTreeJoin(), FPTreeJoin()
+    for batch in batches(found, cuts):
+        whole = wanted.insert(batch, at_most=at_most)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tree, "descend", partial(descend, block_runs=block_runs))
+            made = joined.insert(batch, at_most=at_most)
+        assert (made.found, made.pairs.left.tolist()) == (whole.found, whole.pairs.left.tolist())
+        assert made.pairs.right.tolist() == whole.pairs.right.tolist()
+    of = FPTree.build(found)
+    arrays, limits = of.arrays, np.arange(len(found), dtype=np.int64)
+    blocks = descend(arrays, of.header, arrays.offsets, arrays.ranks, arrays.labels, limits, limits, block_runs)
+    assert all(len(block.runs) < block_runs + max(len(found), 1) for block in blocks)
+
+
 @given(ANY_ROWS)
 def test_a_tree_holds_no_more_than_its_bound(rows: Rows) -> None:
     found = documents(rows)
-    tree = FPTree.build(found)
-    built = tree.nbytes
-    tree.probe(found)
-    assert built < tree.nbytes <= tree_bytes(found) + 1024, "with the header table that probes ask for"
+    held = FPTree.build(found)
+    built = held.nbytes
+    held.probe(found)
+    assert built < held.nbytes <= tree_bytes(found) + 1024, "with the header table that probes ask for"
 
 
 @given(ANY_ROWS, st.data(), st.integers(1, 4), st.integers(1, 5), st.lists(st.integers(0, 24), max_size=4))

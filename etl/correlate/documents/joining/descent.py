@@ -11,21 +11,25 @@ At a node, per attribute that its children have (a *group*), one of four ways:
     otherwise                              4. enter every child
 
 Way 3 keeps documents without a frequent attribute from traversing the whole tree.
+
+Runs come in blocks, in one array that is used again for every block (ADR 123). A document's runs are disjoint, so they
+are at most as many as the documents of the tree: the array never has to grow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from etl.columnar.jit import allocating_kernel as kernel
+from etl.columnar.jit import kernel
 from etl.correlate.documents.dictionary import I32, I64
 
 Records = npt.NDArray[Any]
 
-_ROOM = 8  # initial capacity in runs per document
+BLOCK_RUNS = 1 << 20  # a block ends with the document that reaches this: 12 MiB
 ABSENT, UNKNOWN = -2, -1  # the document lacks the attribute; its value is not in the tree
 
 
@@ -78,21 +82,42 @@ class Probe(NamedTuple):
     high: int
 
 
-def descend(tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64) -> I32:
-    """Runs (number, from, to) of joinable documents, for each document among the first `limits` of the tree."""
-    room = np.empty((_ROOM * len(limits) + 1024, 3), np.int32)  # unused pages are never touched
-    found, count = _descend(tree, header, offsets, ranks, labels, limits, numbers, room)
-    return found[:count]
+class Block(NamedTuple):
+    """Runs (number, from, to) of joinable documents, valid until the next block is asked for."""
+
+    runs: I32
+    done: int  # probing documents whose runs are in this block or in an earlier one
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs, without producing them."""
+        return int(self.runs[:, 2].sum(dtype=np.int64) - self.runs[:, 1].sum(dtype=np.int64))
+
+
+def descend(
+    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64,
+    block_runs: int = BLOCK_RUNS,
+) -> Iterator[Block]:  # fmt: skip
+    """The runs of each document among the first `limits` of the tree, in blocks of about `block_runs`."""
+    values = np.full(tree.attributes, ABSENT, np.int32)  # of the probing document, by rank
+    stack = np.empty(len(tree.nodes), np.int64)  # nodes to visit, doubled, plus one when a pair is shared
+    room = min(block_runs, int(limits.sum())) + int(limits.max(initial=0))
+    runs, done = np.empty((room, 3), np.int32), 0  # unused pages are never touched
+    while done < len(limits):
+        count, done = _descend(
+            tree, header, offsets, ranks, labels, limits, numbers, done, block_runs, values, stack, runs
+        )
+        yield Block(runs[:count], done)
 
 
 @kernel
 def _descend(
-    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64, found: I32
-) -> tuple[I32, int]:
-    values = np.full(tree.attributes, ABSENT, np.int32)  # of the probing document, by rank
-    stack = np.empty(len(tree.nodes), np.int64)  # nodes to visit, doubled, plus one when a pair is shared
+    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64,
+    number: int, block_runs: int, values: I32, stack: I64, found: I32,
+) -> tuple[int, int]:  # fmt: skip
+    """Fill a block from the document `number` on: the count of its runs, and the document after the last one."""
     count = 0
-    for number in range(len(offsets) - 1):
+    while number < len(limits) and count < block_runs:
         low, high, mask, known = offsets[number], offsets[number + 1], np.uint64(0), False
         for position in range(low, high):
             if ranks[position] >= 0:
@@ -101,18 +126,19 @@ def _descend(
                 mask |= np.uint64(1) << np.uint64(ranks[position] & 63)
         if known and limits[number] > 0:
             probe = Probe(numbers[number], limits[number], mask, low, high)
-            found, count = _descend_one(tree, header, probe, values, ranks, labels, stack, found, count)
+            count = _descend_one(tree, header, probe, values, ranks, labels, stack, found, count)
         for position in range(low, high):
             if ranks[position] >= 0:
                 values[ranks[position]] = ABSENT
-    return found, count
+        number += 1
+    return count, number
 
 
 @kernel
 def _descend_one(
     tree: TreeArrays, header: Header, probe: Probe, values: I32, ranks: I32, labels: I32, stack: I64, found: I32,
     count: int,
-) -> tuple[I32, int]:  # fmt: skip
+) -> int:  # fmt: skip
     stack[0], height = 0, 1
     while height > 0:
         height -= 1
@@ -120,11 +146,11 @@ def _descend_one(
         node = tree.nodes[number]
         if node.tail >= 0:
             if _tail_joins(tree, node, values, shared):
-                found, count = _emit(found, count, probe.number, node.first, min(probe.limit, node.end))
+                count = _emit(found, count, probe.number, node.first, min(probe.limit, node.end))
             continue
         own_end = min(probe.limit, node.own_end)
         if shared and own_end > node.first:
-            found, count = _emit(found, count, probe.number, node.first, own_end)
+            count = _emit(found, count, probe.number, node.first, own_end)
         for place in range(node.groups, tree.nodes[number + 1].groups):
             group, stop = tree.groups[place], tree.groups[place + 1].start
             first = tree.nodes[tree.children[group.start].node].first
@@ -134,7 +160,7 @@ def _descend_one(
             if value == ABSENT and (group.below & probe.mask) == 0:
                 if shared:
                     last = min(probe.limit, tree.nodes[tree.children[stop - 1].node].end)
-                    found, count = _emit(found, count, probe.number, first, last)
+                    count = _emit(found, count, probe.number, first, last)
             elif value == ABSENT and (shared or not _few_below(tree, header, place, probe, ranks, labels)):
                 for at in range(group.start, stop):
                     child = tree.nodes[tree.children[at].node]
@@ -144,9 +170,9 @@ def _descend_one(
                         stack[height] = 2 * tree.children[at].node + shared
                         height += 1
                     elif shared:
-                        found, count = _emit(found, count, probe.number, child.first, min(probe.limit, child.end))
+                        count = _emit(found, count, probe.number, child.first, min(probe.limit, child.end))
             elif value == ABSENT:
-                found, count, height = _jump(
+                count, height = _jump(
                     tree, header, number, place, probe, values, ranks, labels, stack, height, found, count
                 )
             elif value >= 0:
@@ -154,7 +180,7 @@ def _descend_one(
                 if at >= 0 and tree.nodes[at].first < probe.limit:
                     stack[height] = 2 * at + 1
                     height += 1
-    return found, count
+    return count
 
 
 @kernel
@@ -217,7 +243,7 @@ def _holding(tree: TreeArrays, header: Header, group: int, label: int) -> tuple[
 def _jump(
     tree: TreeArrays, header: Header, node: int, group: int, probe: Probe, values: I32, ranks: I32, labels: I32,
     stack: I64, height: int, found: I32, count: int,
-) -> tuple[I32, int, int]:  # fmt: skip
+) -> tuple[int, int]:  # fmt: skip
     """Visit the nodes below a group that hold the first shared pair of their path."""
     for position in range(probe.low, probe.high):
         label = labels[position]
@@ -238,8 +264,8 @@ def _jump(
                 stack[height] = 2 * header.nodes[place] + 1
                 height += 1
             elif _begins_with(tree, target, values, label) and _tail_joins(tree, target, values, 1):
-                found, count = _emit(found, count, probe.number, target.first, min(probe.limit, target.end))
-    return found, count, height
+                count = _emit(found, count, probe.number, target.first, min(probe.limit, target.end))
+    return count, height
 
 
 @kernel
@@ -252,14 +278,13 @@ def _begins_with(tree: TreeArrays, leaf: Any, values: I32, label: int) -> bool:
 
 
 @kernel
-def _emit(found: I32, count: int, probe: int, low: int, high: int) -> tuple[I32, int]:
-    """Append a run; the array is doubled when it is full."""
-    if count == len(found):
-        larger = np.empty((2 * count, 3), np.int32)
-        larger[:count] = found
-        found = larger
+def _emit(found: I32, count: int, probe: int, low: int, high: int) -> int:
+    """Append a run, or lengthen the last one that it follows on."""
+    if count > 0 and found[count - 1, 2] == low and found[count - 1, 0] == probe:
+        found[count - 1, 2] = high
+        return count
     found[count, 0], found[count, 1], found[count, 2] = probe, low, high
-    return found, count + 1
+    return count + 1
 
 
 @kernel

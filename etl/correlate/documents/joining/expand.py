@@ -3,18 +3,26 @@
 Two documents may meet at several joiners. Their pair is produced only at the smallest partition that both went to.
 `lower` has, one bit per partition, the partitions below this joiner's that a document went to as well: if two documents
 have a common bit there, their pair belongs to another joiner.
+
+    block of runs ─► counted ─► as many as still fit into the limit ─► pairs        (ADR 123)
+         ▲                                                               │
+         └────────────── the next one, in the same memory ◄──────────────┘
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from etl.columnar.jit import allocating_kernel as kernel
+from etl.columnar.jit import kernel
 from etl.correlate.documents.dictionary import I32, I64, U64
-from etl.correlate.documents.joining.tree import FPTree, Runs
+from etl.correlate.documents.joining.descent import Block
+from etl.correlate.documents.joining.tree import FPTree
 from etl.correlate.documents.model import Documents, Pairs
+
+_RESERVED = 1 << 23  # pairs that room may be reserved for on an estimate alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +46,46 @@ def nowhere_else(count: int) -> U64:
     return np.empty((count, 0), np.uint64)
 
 
-def make_pairs(tree: FPTree, tree_lower: U64, probing: Probing, runs: Runs, at_most: int) -> Made:
-    """This joiner's pairs of the runs; the first `at_most` of them in the order of the runs."""
+def make_pairs(tree: FPTree, tree_lower: U64, probing: Probing, blocks: Iterator[Block], at_most: int) -> Made:
+    """This joiner's pairs of the runs; the first `at_most` of them in the order of the runs. All are counted."""
     lower, others = tree_lower[tree.order], probing.lower
     if not (lower.any() and others.any()):
         lower, others = nowhere_else(len(lower)), nowhere_else(len(others))
-    found = _count(runs.found, lower, others) if lower.shape[1] else runs.count
-    kept = min(found, max(at_most, 0))
-    ids = tree.documents.ids[tree.order]
-    pairs = Pairs(np.empty(kept, np.int64), np.empty(kept, np.int64))
-    _fill(runs.found, ids, probing.documents.ids, lower, others, pairs.left, pairs.right)
-    return Made(pairs, found)
+    ids, probe_ids = tree.documents.ids[tree.order], probing.documents.ids
+    results, found = _Results(max(at_most, 0)), 0
+    for block in blocks:
+        count = _count(block.runs, lower, others) if lower.shape[1] else block.pairs
+        found += count
+        left, right = results.extend(count, block.done / len(probe_ids))
+        if len(left):
+            _fill(block.runs, ids, probe_ids, lower, others, left, right)
+    return Made(results.pairs(), found)
+
+
+class _Results:
+    """Two arrays of pairs that grow, up to a limit."""
+
+    def __init__(self, at_most: int) -> None:
+        self._at_most, self._count = at_most, 0
+        self._left, self._right = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def extend(self, count: int, share: float) -> tuple[I64, I64]:
+        """Places for more pairs, fewer where the limit is reached, when this share of the documents is through."""
+        start, self._count = self._count, min(self._count + count, self._at_most)
+        if self._count > len(self._left):
+            self._grow(start, share)
+        return self._left[start : self._count], self._right[start : self._count]
+
+    def pairs(self) -> Pairs:
+        return Pairs(self._left[: self._count], self._right[: self._count])
+
+    def _grow(self, start: int, share: float) -> None:
+        """Reserve what all documents will probably need: pages that stay unused are never touched."""
+        expected = int(1.1 * self._count / share) if share < 1 else self._count
+        room = min(max(self._count, min(expected, max(_RESERVED, 2 * self._count))), self._at_most)
+        left, right = np.empty(room, np.int64), np.empty(room, np.int64)
+        left[:start], right[:start] = self._left[:start], self._right[:start]
+        self._left, self._right = left, right
 
 
 @kernel

@@ -17,13 +17,14 @@ adjacent in the order of the tree, and are reported as one run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from etl.correlate.documents.dictionary import I32, I64
-from etl.correlate.documents.joining.descent import UNKNOWN, Header, TreeArrays, descend
+from etl.correlate.documents.joining.descent import UNKNOWN, Block, Header, TreeArrays, descend
 from etl.correlate.documents.joining.tree_kernels import (
     counting_order,
     lay_out_groups,
@@ -35,18 +36,6 @@ from etl.correlate.documents.joining.tree_order import in_tree_order, labelled, 
 from etl.correlate.documents.model import Documents
 
 BYTES_PER_PAIR, BYTES_PER_DOCUMENT = 72, 64
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Joining documents, by position: probe `found[:, 0]` with `order[found[:, 1]:found[:, 2]]` of a tree."""
-
-    found: I32
-
-    @property
-    def count(self) -> int:
-        """The number of pairs, without producing them."""
-        return int(self.found[:, 2].sum(dtype=np.int64) - self.found[:, 1].sum(dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -81,17 +70,20 @@ class FPTree:
         arrays = TreeArrays(offsets, labels, ranks, nodes, *lay_out_groups(nodes, offsets, ranks), len(attributes))
         return FPTree(documents, order, attributes, pair_of_label, pair_label, rank, arrays)
 
-    def self_join(self) -> Runs:
-        """Every joinable pair of the tree's documents once: each document with those before it in the tree."""
+    def self_join(self) -> Iterator[Block]:
+        """Every joinable pair of the tree's documents once: each document with those before it in the tree.
+
+        A run (number, from, to) joins the document `number` with `order[from:to]`.
+        """
         of, limits = self.arrays, np.arange(len(self.documents), dtype=np.int64)
         header = self._header_without_first()
-        return Runs(descend(of, header, of.offsets, of.ranks, of.labels, limits, self.order))
+        return descend(of, header, of.offsets, of.ranks, of.labels, limits, self.order)
 
-    def probe(self, documents: Documents) -> Runs:
-        """All joins of these documents with documents of the tree."""
+    def probe(self, documents: Documents) -> Iterator[Block]:
+        """All joins of these documents with documents of the tree: runs (position among these, from, to)."""
         limits = np.full(len(documents), len(self.documents), np.int64)
         numbers = np.arange(len(documents), dtype=np.int64)
-        return Runs(descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits, numbers))
+        return descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits, numbers)
 
     @cached_property
     def header(self) -> Header:
@@ -151,7 +143,7 @@ def _attribute_order(documents: Documents, counts: I32) -> I32:
 
 
 def tree_bytes(documents: Documents) -> int:
-    """An upper bound of the memory of `FPTree.build` and a probe, without results."""
+    """An upper bound of the memory of `FPTree.build` and a join, without results and the `BLOCK_RUNS` of a block."""
     codes = 4 * (len(documents.dictionary) + len(documents.dictionary.attributes))
     return BYTES_PER_PAIR * len(documents.pairs) + BYTES_PER_DOCUMENT * len(documents) + codes
 
