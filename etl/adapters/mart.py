@@ -142,6 +142,21 @@ def _name(table: str) -> sql.Identifier:
     return sql.Identifier(SCHEMA, table)
 
 
+class SumTooLarge(TerminalError):
+    """A batch makes a sum of the mart larger than its column can hold."""
+
+    def __init__(self, batch: int, table: str, columns: Sequence[str]) -> None:
+        super().__init__(batch, table, columns)
+        self.batch, self.table, self.columns = batch, table, columns
+
+    def __str__(self) -> str:
+        wider = ", ".join(f"alter column {name} type numeric" for name in self.columns)
+        return (
+            f"batch {self.batch} brings sums that do not fit {SCHEMA}.{self.table}, so nothing was loaded; if they are "
+            f"right, widen the table and run again: alter table {SCHEMA}.{self.table} {wider}"
+        )
+
+
 @contextmanager
 def loading(dsn: str, batch: int, session: str = "frontstage") -> Iterator[Loading]:
     """Begin to load a batch; rolled back unless finished. `session`: its name on the server."""
@@ -189,7 +204,7 @@ class Loading:
             for one in replaced:
                 _replace(cursor, one, self.batch)
             for groups in aggregates:
-                _add_up(cursor, groups)
+                _add_up(cursor, groups, self.batch)
         ledger.load(self.batch, loaded_at, freshness, published)
         self.connection.commit()
         return True
@@ -220,11 +235,15 @@ def _copy(connection: postgres.Connection, table: str, path: Path, batch: int) -
         ) from None
 
 
-def _add_up(cursor: postgres.Cursor, groups: Groups) -> None:
-    """Upsert the groups of a batch through a temporary table: one statement for any number of groups."""
+def _add_up(cursor: postgres.Cursor, groups: Groups, batch: int) -> None:
+    """Upsert the groups of a batch through a temporary table: one statement for any number of groups.
+
+    The temporary table has the types of the batch's rows, and Postgres refuses values that do not fit the mart's.
+    """
     table, rows = groups.table, groups.rows
     name, stage = _name(table.name), sql.Identifier(f"batch_{table.name}")
-    cursor.execute(sql.SQL("create temporary table {} (like {}) on commit drop").format(stage, name))
+    types = sql.SQL(", ").join(_column(field.with_nullable(True)) for field in rows.schema)
+    cursor.execute(sql.SQL("create temporary table {} ({}) on commit drop").format(stage, types))
     postgres.copy_in(cursor.connection, f"batch_{table.name}", rows)
     columns = list(map(sql.Identifier, rows.column_names))
     sets = [
@@ -235,16 +254,19 @@ def _add_up(cursor: postgres.Cursor, groups: Groups) -> None:
         )
         for column, function in groups.functions.items()
     ]
-    cursor.execute(
-        sql.SQL("insert into {} ({}) select {} from {} on conflict ({}) do update set {}").format(
-            name,
-            sql.SQL(", ").join(columns),
-            sql.SQL(", ").join(columns),
-            stage,
-            sql.SQL(", ").join(map(sql.Identifier, table.group_by)),
-            sql.SQL(", ").join(sets),
-        )
+    upsert = sql.SQL("insert into {} ({}) select {} from {} on conflict ({}) do update set {}").format(
+        name,
+        sql.SQL(", ").join(columns),
+        sql.SQL(", ").join(columns),
+        stage,
+        sql.SQL(", ").join(map(sql.Identifier, table.group_by)),
+        sql.SQL(", ").join(sets),
     )
+    try:
+        cursor.execute(upsert)
+    except errors.NumericValueOutOfRange:
+        sums = [name for name, function in groups.functions.items() if function == "sum"]
+        raise SumTooLarge(batch, table.name, tuple(sums)) from None
     if groups.counter is not None:
         cursor.execute(sql.SQL("delete from {} where {} = 0").format(name, sql.Identifier(groups.counter)))
 

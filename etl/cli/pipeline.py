@@ -102,7 +102,7 @@ def schema() -> None:
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="The pipeline's name, such as web_sessions.")],
+    name: Annotated[str, typer.Argument(help="The pipeline's name, such as visits.")],
     events: Annotated[Path, typer.Option(help="A file with events: .jsonl, .csv or .parquet.")],
     from_table: Annotated[
         list[str] | None,

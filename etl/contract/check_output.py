@@ -1,28 +1,32 @@
-"""Checks of a pipeline's outputs: measures, the fact's columns, the mart, expectations, sensitive columns."""
+"""Checks of a pipeline's outputs: measures, columns of fact and dimensions, mart, expectations, sensitive columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 import pyarrow as pa
 
+from etl.contract import check_expectations
 from etl.contract.errors import Mistake, TomlPath, unknown
-from etl.contract.model import Expectation, MartTable, Pipeline
+from etl.contract.model import MartTable, Master, Pipeline
 from etl.contract.words import names
-from etl.contract.words.expectation_types import COLUMN_ARGUMENTS, COMMON, EXPECTATIONS, SEVERITIES
 from etl.contract.words.expressions import Names
+from etl.contract.words.types import TIMESTAMP
 
 
 def mistakes(pipeline: Pipeline, row: Names) -> Iterator[Mistake]:
     """All mistakes of the tables a pipeline declares, as far as the types of its `row` are known."""
     known = yield from _measures(pipeline, row)
     yield from _fact_columns(pipeline)
+    for master in pipeline.masters:
+        yield from _dimension_columns(master)
     for table in pipeline.mart:
         yield from _mart(table, pipeline, known)
-    columns = None if any(not one.columns for one in pipeline.masters) else [*fact_columns(pipeline)]
+    listed = all(one.columns for one in pipeline.masters)
+    types = {name: fact_type(pipeline, name, known) for name in fact_columns(pipeline)} if listed else None
     for number, expectation in enumerate(pipeline.expectations):
-        yield from _expectation(("expectations", number), expectation, columns)
+        yield from check_expectations.mistakes(("expectations", number), expectation, types)
     yield from _sensitive(pipeline, known)
 
 
@@ -63,11 +67,52 @@ def fact_columns(pipeline: Pipeline) -> Iterator[str]:
     yield from names.FACT_COLUMNS
 
 
+def fact_type(pipeline: Pipeline, column: str, known: Names) -> pa.DataType | None:
+    """The type of a column of the fact; None when it is not known before the masters are."""
+    for master in pipeline.masters:
+        named = column.removeprefix(f"{master.name}_")
+        if master.history == "none" and named in master.columns and named != column:
+            column = f"{master.name}.{named}"
+        elif master.history != "none" and column == f"{master.name}_key":
+            return pa.int64()
+    if column in known.typed.names:
+        return known.typed.field(column).type
+    return {"extra": pa.string(), "batch": pa.int64(), "landed_at": TIMESTAMP}.get(column)
+
+
+def dimension_columns(master: Master) -> Iterator[str]:
+    """The columns of a master's dimension in order."""
+    versioned = master.history == "scd2"
+    yield f"{master.name}_key"
+    yield from master.key_columns
+    yield from (column for column in master.columns if not (versioned and column == master.version))
+    yield from names.VERSION_COLUMNS if versioned else ()
+
+
+def _dimension_columns(master: Master) -> Iterator[Mistake]:
+    """Columns of a master that its dimension has already. Tables tell names apart by letters, not by their case."""
+    if master.history == "none":
+        return
+    for name in _alike(dimension_columns(master)):
+        number = next((at for at, one in enumerate(master.columns) if one.lower() == name), None)
+        path: TomlPath = ("master", master.name) if number is None else ("master", master.name, "columns", number)
+        sentence = f"dimension 'dim_{master.name}' would have two columns called {name!r}"
+        yield Mistake(path, f"{sentence}; give the columns of master {master.name!r} that you need, without it")
+
+
+def _alike(columns: Iterable[str]) -> list[str]:
+    """Names that several columns have, in small letters."""
+    return [name for name, times in Counter(one.lower() for one in columns).items() if times > 1]
+
+
 def _fact_columns(pipeline: Pipeline) -> Iterator[Mistake]:
-    for name, times in Counter(fact_columns(pipeline)).items():
+    declared = {*pipeline.stream.schema.names, *pipeline.measures}
+    for name in _alike(fact_columns(pipeline)):
+        if name not in names.FACT_COLUMNS or name not in declared:  # these are refused where they are declared
+            path, remedy = _declaration(pipeline, name), "rename a field, measure or master"
+            yield Mistake(path, f"the fact would have two columns called {name!r}; {remedy}")
+    for name in dict.fromkeys(fact_columns(pipeline)):
         path = _declaration(pipeline, name)
-        if times > 1 and name not in names.FACT_COLUMNS:
-            yield Mistake(path, f"the fact would have two columns called {name!r}; rename a field, measure or master")
         if len(name) > names.LONGEST_COLUMN:
             limit = f"longer than {names.LONGEST_COLUMN} characters"
             yield Mistake(path, f"the fact's column {name!r} is {limit}; shorten the master's name")
@@ -135,30 +180,6 @@ def expression(
             known.type_of(sql, wanted)
     except ValueError as wrong:
         yield Mistake(path, f"{what}: {wrong}")
-
-
-def _expectation(path: TomlPath, expectation: Expectation, columns: list[str] | None) -> Iterator[Mistake]:
-    arguments = EXPECTATIONS.get(expectation.type)
-    if arguments is None:
-        yield Mistake(
-            (*path, "type"), unknown("an expectation", expectation.type, sorted(EXPECTATIONS), "expectations")
-        )
-        return
-    allowed = (*arguments.names, *COMMON)
-    for name, given in expectation.arguments.items():
-        if name not in allowed:
-            yield Mistake((*path, name), unknown(f"an argument of {expectation.type}", name, allowed, "arguments"))
-        elif name in COLUMN_ARGUMENTS and columns is not None:
-            for column in given if isinstance(given, list) else [given]:
-                if column not in columns:
-                    yield Mistake((*path, name), unknown("a column of the fact", str(column), columns, "columns"))
-        elif name == "severity" and given not in SEVERITIES:
-            yield Mistake((*path, name), unknown("a severity", str(given), SEVERITIES, "severities"))
-        elif name == "mostly" and not (isinstance(given, int | float) and 0 <= given <= 1):
-            yield Mistake((*path, name), f"mostly is {given!r}, but must be a share from 0 to 1")
-    for name in arguments.needed:
-        if name not in expectation.arguments:
-            yield Mistake(path, f"{expectation.type} has no {name!r}; it needs one")
 
 
 def _sensitive(pipeline: Pipeline, known: Names) -> Iterator[Mistake]:

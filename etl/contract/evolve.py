@@ -61,6 +61,17 @@ def compatible(old: Pipeline | dict[str, Any] | str, new: Pipeline) -> list[Chan
     return [*_changes(new.name, before, after)]
 
 
+def moved_masters(old: Pipeline | dict[str, Any] | str, new: Pipeline) -> list[str]:
+    """The masters whose table is another one than before, by name."""
+    before = _by_name(_declaration(old)["masters"])
+    after = _by_name(_declaration(new)["masters"])
+    return [name for name, one in after.items() if name in before and _place(before[name]) != _place(one)]
+
+
+def _place(master: dict[str, Any]) -> tuple[str, str]:
+    return master["store"], master["table"]
+
+
 def _declaration(given: Pipeline | dict[str, Any] | str) -> dict[str, Any]:
     """Normalize a declaration to its JSON form."""
     if isinstance(given, Pipeline):

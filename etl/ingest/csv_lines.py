@@ -26,7 +26,8 @@ from etl.ingest.lines import Lines
 from etl.ingest.texts import Parsed, Texts, read_only, strings, unreadable
 
 LONGEST_NAME = 256
-"""Bytes of a column's name. Names of undeclared columns are repeated in `extra`, so they bound its size."""
+"""Bytes of a column's name in JSON. Names of undeclared columns are repeated in `extra`, so they bound its size."""
+_LARGEST_EXTRA = 2**31 - 1
 
 
 class DelimiterUnsupported(TerminalError):
@@ -38,6 +39,20 @@ class DelimiterUnsupported(TerminalError):
 
     def __str__(self) -> str:
         return f"delimiter {self.delimiter!r} is not allowed; give one ASCII character other than quote and line end"
+
+
+class ExtraTooLarge(TerminalError):
+    """The undeclared columns of a block may need more than one column of text can hold."""
+
+    def __init__(self, bytes: int, lines: int) -> None:
+        super().__init__(bytes, lines)
+        self.bytes, self.lines = bytes, lines
+
+    def __str__(self) -> str:
+        return (
+            f"undeclared columns of {self.lines:,} lines of CSV may need {self.bytes:,} bytes, which is more than "
+            f"{_LARGEST_EXTRA:,}; declare them, or give the lines in smaller files"
+        )
 
 
 def split_header(lines: Lines) -> tuple[bytes, Lines]:
@@ -60,12 +75,11 @@ def parse(lines: Lines, fields: Sequence[Field], header: bytes, delimiter: str =
     """Split every line into the texts of its fields."""
     if not is_delimiter(delimiter):
         raise DelimiterUnsupported(delimiter)
-    names = _column_names(header, fields, delimiter)
+    names, prefixes = _column_names(header, fields, delimiter)
     bad_utf8, readable = unreadable(lines)
     scanned = readable.copy() if names else np.zeros_like(readable)
     sources = dict.fromkeys(field.source_name for field in fields)  # two fields may read one value
     numbers = {source: number for number, source in enumerate(sources)}
-    prefixes = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in names]
     rows = len(lines)
     start, end = np.zeros((2, len(numbers), rows), np.int32)
     kind = np.full((len(numbers), rows), ABSENT, np.uint8)
@@ -89,22 +103,31 @@ def parse(lines: Lines, fields: Sequence[Field], header: bytes, delimiter: str =
     )
 
 
-def _column_names(header: bytes, fields: Sequence[Field], delimiter: str) -> list[str]:
-    """The names of the columns; none when the header is unusable."""
+def _column_names(header: bytes, fields: Sequence[Field], delimiter: str) -> tuple[list[str], list[bytes]]:
+    """The names of the columns, and each as `"name":` in JSON; none when the header is unusable."""
     try:
         text = header.decode("utf-8-sig").removesuffix("\r")
         names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter, strict=True), [])]
     except (UnicodeDecodeError, csv.Error):
-        return []
+        return [], []
     counts = Counter(names)
-    usable = all(counts[field.source_name] <= 1 for field in fields)
-    return names if usable and max((len(name.encode()) for name in names), default=0) <= LONGEST_NAME else []
+    prefixes = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in names]
+    longest = max(map(len, prefixes), default=0) - len(b'"":')
+    usable = longest <= LONGEST_NAME and all(counts[field.source_name] <= 1 for field in fields)
+    return (names, prefixes) if usable else ([], [])
 
 
 def _room_for_extra(lines: Lines, prefixes: Sequence[bytes]) -> int:
-    """Upper bound of the size of `extra`: six bytes per byte, and per value its name, quotes, and a comma or brace."""
+    """Upper bound of the size of `extra`: six bytes per byte, and per value its name, quotes, and a comma or brace.
+
+    A value that is written has a byte, and a delimiter follows it, so a line has values for half of its bytes at most.
+    """
     if not prefixes:
         return 0
-    room = 6 * len(lines.data) + len(lines) * (sum(len(prefix) + 3 for prefix in prefixes) + 2)
-    assert room < 2**31, "a block of CSV is too large for its undeclared columns; read the file in smaller blocks"
+    longest_first = sorted((len(prefix) + 3 for prefix in prefixes), reverse=True)
+    names = np.cumsum([0, *longest_first], dtype=np.int64)
+    values = np.minimum((lines.end - lines.start + 2) // 2, len(prefixes))
+    room = 6 * len(lines.data) + int(names[values].sum()) + 2 * len(lines)
+    if room > _LARGEST_EXTRA:
+        raise ExtraTooLarge(room, len(lines))
     return room

@@ -74,11 +74,14 @@ class Masters(Protocol):
 
 def store_name(master: Master) -> str:
     """The folder of a master's pages: one per table, even if several pipelines or names refer to it."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", master.table).strip("._") or "table"
-    name = f"{master.store}.{plain}"
-    if plain == master.table:
-        return name
-    return f"{name}-{hashlib.blake2b(master.table.encode(), digest_size=4).hexdigest()}"
+    return store_of(master.store, master.table)
+
+
+def store_of(store: str, table: str) -> str:
+    """The folder of a table's pages."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", table).strip("._") or "table"
+    name = f"{store}.{plain}"
+    return name if plain == table else f"{name}-{hashlib.blake2b(table.encode(), digest_size=4).hexdigest()}"
 
 
 def received(master: Master) -> tuple[str, ...]:

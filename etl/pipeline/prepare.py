@@ -9,7 +9,7 @@ written. A process prepares a pipeline once, and again when its file changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from etl.adapters.delta.log import DeltaLog
 from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import Writer
 from etl.contract.dump import as_dict
-from etl.contract.evolve import compatible
+from etl.contract.evolve import compatible, moved_masters
 from etl.contract.load import load_all, mistake_of
 from etl.contract.model import Pipeline
 from etl.contract.resolve import ResolvedPipeline, check_against
@@ -58,6 +58,9 @@ class Prepared:
     engine: Engine
     dimensions: Dimensions
     audits: Audit
+
+
+_ALWAYS = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class Preparer:
         dimensions.create(pipeline.masters, unknown=pipeline.after_grace == "unknown")
         tables = {one.name: (one, mart_schema(resolved, one), primary_key(pipeline, one)) for one in pipeline.mart}
         mart.prepare(self.dsn, pipeline.name, tables)
+        if before and moved_masters(before, pipeline):  # versions of another table say nothing about waiting events
+            writer.ledger.retry_waiting(*_ALWAYS, writer.epoch)
         writer.ledger.declare(as_dict(pipeline))
         return Prepared(resolved, places, delta, self._engine(pipeline), dimensions, audit_of(own))
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from etl.masters.masters import versions_of
+from etl.adapters.delta.log import DeltaLog
+from etl.contract.model import Master
+from etl.masters.masters import pinned_pages, versions_of
+from etl.masters.pages.store import PageStore
 from etl.masters.upkeep import maintenance
+from etl.pipeline.input.arrival import Arrival, WatchedMaster
+from etl.pipeline.loading.dimensions import Dimensions
 from etl.pipeline.prepare import Preparer
 from etl.samples.examples import EXAMPLES
+from tests.support.master_pages import NOW, SCHEMA, publish, table
 from tests.support.site import Site, order
 
 SCD1 = ('version = "updated_at"\nhistory = "scd2"\n\n[master.product]', 'history = "scd1"\n\n[master.product]')
@@ -173,3 +181,61 @@ def test_composite_keys_and_optional_masters_in_delta(site: Site) -> None:
     assert facts["s-00000003"]["campaign_key"] == campaign["campaign_key"]
     assert facts["s-00000001"]["campaign_key"] is None, "an optional master had no row then: the event went on without"
     assert facts["s-00000002"]["campaign_key"] is None
+
+
+def test_a_master_that_moves_to_another_table_of_the_same_version_fills_its_dimension(tmp_path: Path) -> None:
+    first = Master("person", "postgres", "crm.people", (("person_id", "id"),), ("name", "balance"))
+    second = replace(first, table="crm.persons")
+    delta = DeltaLog(tmp_path / "tables", "frontstage-test")
+    dimensions = Dimensions(delta, {"person": SCHEMA})
+    dimensions.create([first])
+    pinned = []
+    for master, rows in ((first, 5), (second, 20)):
+        store = PageStore(tmp_path / master.table)
+        publish(store, table(range(rows)))
+        pinned.append(pinned_pages(store, master, store.pin("test", NOW)))
+    assert pinned[0].version == pinned[1].version
+    dimensions.sync(pinned[:1], lambda _: None)
+    for _ in range(2):
+        dimensions.sync(pinned[1:], lambda _: None)
+    people = delta.table("dim_person")
+    assert people.to_pyarrow_table().num_rows == 20
+    assert people.version() == 2, "a second time nothing is written"
+
+
+def test_a_dimension_that_was_written_without_its_masters_table_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    master = Master("person", "postgres", "crm.people", (("person_id", "id"),), ("name", "balance"))
+    delta = DeltaLog(tmp_path / "tables", "frontstage-test")
+    dimensions = Dimensions(delta, {"person": SCHEMA})
+    dimensions.create([master])
+    store = PageStore(tmp_path / "pages")
+    publish(store, table(range(5)))
+    pinned = pinned_pages(store, master, store.pin("test", NOW))
+    with monkeypatch.context() as before:
+        before.setattr(Dimensions, "_origin", lambda _, master: f"unused-{master.name}")
+        dimensions.sync([pinned], lambda _: None)
+    version = delta.table("dim_person").version()
+    dimensions.sync([pinned], lambda _: None)
+    assert delta.table("dim_person").version() == version
+
+
+def test_events_that_wait_are_tried_again_when_their_master_moves_to_another_table(site: Site) -> None:
+    site.land("a.jsonl", order(1, customer_id=11))
+    site.run()
+    site.execute("create table master.people (like master.customers including all)")
+    site.execute("insert into master.people select * from master.customers")
+    site.execute("insert into master.people " + COPY.partition("master.customers ")[2], 11)
+    assert not watched(site).look((), site.steps.clock()).due
+    moved = site.redeclared(('"postgres:master.customers"', '"postgres:master.people"'))
+    assert watched(moved).look((), moved.steps.clock()).due
+    moved.run()
+    assert [row["order_id"] for row in moved.rows("fact").to_pylist()] == [1]
+
+
+def watched(site: Site) -> Arrival:
+    declared = Preparer(site.settings, site.dsn).declared(site.pipeline)
+    masters = tuple(WatchedMaster.of(one) for one in declared.masters)
+    pages = site.settings.master_pages
+    return Arrival(site.pipeline, site.landing, "jsonl", lambda: site.dsn, declared.grace, pages, masters)

@@ -13,8 +13,10 @@ from __future__ import annotations
 import shutil
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,7 @@ class Audit:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Great Expectations uses deprecated functions
             load()
-            expectations = list(audit_suite.suite(pipeline, now, expected))
+            expectations = list(audit_suite.suite(pipeline, now, expected, accepted.schema))
             return self._check(audit_suite.frame(accepted, pipeline, now), expectations, pipeline, batch)
 
     def _check(self, frame: Any, expectations: list[Any], pipeline: Pipeline, batch: int) -> dict[str, Any]:
@@ -62,11 +64,12 @@ class Audit:
         suite = context.suites.add(gx.ExpectationSuite(name, expectations))
         validation = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=rows, suite=suite))
         run = gx.RunIdentifier(run_name=_run_name(name, batch))
+        results = context.validation_results_store
+        results.serialize = partial(_serialize, results.serialize)
         outcome = validation.run(batch_parameters={"dataframe": frame}, run_id=run)
         audit_suite.mask(outcome.results, audit_suite.sensitive_columns(pipeline))
         verdict = {"success": bool(outcome.success), "expectations": [_plain(one) for one in outcome.results]}
         audit_suite.escape(outcome.results)
-        results = context.validation_results_store
         for key in results.list_keys():
             self._pages.store(key.to_tuple(), results.serialize(outcome))
         return verdict
@@ -93,6 +96,12 @@ class Audit:
             batches = sorted((path for path in root.glob("*") if path.is_dir()), key=lambda p: p.stat().st_mtime)
             for old in batches[: max(0, len(batches) - self.keep)]:
                 shutil.rmtree(old, ignore_errors=True)
+
+
+def _serialize(serialize: Callable[[Any], Any], outcome: Any) -> Any:
+    """Serialize a result as its store does, which cannot write all of NumPy's values as JSON."""
+    audit_suite.make_plain(outcome.results)
+    return serialize(outcome)
 
 
 def _run_name(name: str, batch: int) -> str:

@@ -2,30 +2,35 @@
 
     declared                                    expected of accepted rows
     key, required fields, required masters      unique, not null
-    range, set, pattern                         the same, for every value
-    SQL over the row, patterns of RE2 alone     a column of flags, recomputed from the rows, all true
-    [[expectations]]                            as they are
+    range, set                                  the same, for every value
+    SQL over the row, patterns, large integers  a column of flags, recomputed from the rows, all true
+    [[expectations]]                            as they are, their values in the types of their columns
 
 Both sides of a comparison have one type: decimals become floats (pandas would compare objects), integers have 64 bits
-(only those are compared as arrays), and dates become timestamps in UTC. Results about sensitive columns keep counts
-only: no report has their values, not even wrong ones. All other text is escaped before it is stored, since Great
-Expectations' pages would execute markup from an event.
+(only those are compared as arrays), and dates become timestamps in UTC. What a float cannot tell apart stays exact:
+decimals of a key are text, and a column of large integers with NULLs gets a type of pandas' own.
+
+Results about sensitive columns keep counts only: no report has their values, not even wrong ones. All other text is
+escaped before it is stored, since Great Expectations' pages would execute markup from an event.
 """
 
 from __future__ import annotations
 
 import html
-import re
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from decimal import Decimal
+from operator import methodcaller
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from etl.contract.model import ExpressionRule, PatternRule, Pipeline, RangeRule, Rule, SetRule
-from etl.contract.words.expectation_types import COLUMN_ARGUMENTS
+from etl.contract.check_expectations import moment_of
+from etl.contract.model import Expectation, ExpressionRule, PatternRule, Pipeline, RangeRule, Rule, SetRule
+from etl.contract.words.expectation_types import COLUMN_ARGUMENTS, OF_ORDERED
+from etl.contract.words.values import is_moment
 from etl.validate.bounds import fits, members
 from etl.validate.checks import Checks
 
@@ -34,21 +39,25 @@ _COUNTS = frozenset(
     ("element_count", "missing_count", "missing_percent", "unexpected_count", "unexpected_percent",
      "unexpected_percent_total", "unexpected_percent_nonmissing")
 )  # fmt: skip
-_OF_RE2 = re.compile(r"\\[pPQECzZA]|\[\[|\(\?[^:P]")  # syntax that differs or fails in Python
+_EXACT = 2**53  # integers up to here are exact as floats, which pandas makes of those with NULLs
+_IN_KEYS = (("\\", "\\\\"), ("\x1f", "\\x1f"))  # so that a text cannot look like two
 
 
 def frame(accepted: pa.Table, pipeline: Pipeline, now: datetime) -> Any:
     """The rows as a pandas frame for the suite."""
     columns = {field.name: accepted[field.name].cast(_compared_as(field.type)) for field in accepted.schema}
     key = pipeline.stream.key
-    if len(key) > 1:
-        parts = [accepted[name].cast(pa.string()) for name in key]
-        columns[_KEY] = pc.binary_join_element_wise(*parts, "\x1f")
+    if _key_column(pipeline) == _KEY:
+        columns[_KEY] = pc.binary_join_element_wise(*(_key_text(accepted[name]) for name in key), "\x1f")
     rows = accepted.select([one for one in pipeline.stream.schema.names if one in accepted.column_names])
     for rule in pipeline.rules:
         if _as_flags(rule):
             columns[_flags_of(rule)] = _kept(rule, rows, now)
-    return pa.table(columns).to_pandas()
+    table = pa.table(columns)
+    found = table.to_pandas()
+    for name in _inexact(table, pipeline):
+        found[name] = table[name].to_pandas(types_mapper=_nullable)
+    return found
 
 
 def _compared_as(kind: pa.DataType) -> pa.DataType:
@@ -60,26 +69,48 @@ def _compared_as(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", "UTC") if pa.types.is_date(kind) else kind
 
 
+def _key_column(pipeline: Pipeline) -> str:
+    """The column that has the event's key: itself, or its text when it is of several parts or a decimal."""
+    first, *others = pipeline.stream.key
+    return _KEY if others or pa.types.is_decimal(pipeline.stream.field(first).type) else first
+
+
+def _key_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    text = values.cast(pa.string())
+    for character, instead in _IN_KEYS:
+        text = pc.replace_substring(text, character, instead)
+    return text
+
+
+def _nullable(kind: pa.DataType) -> Any:
+    """The type of pandas that holds integers and NULLs."""
+    import pandas as pd
+
+    return pd.Int64Dtype() if pa.types.is_int64(kind) else None
+
+
+def _inexact(table: pa.Table, pipeline: Pipeline) -> list[str]:
+    """Columns of integers that floats cannot hold. pandas cannot compare its own type with another column."""
+    compared = {
+        name for one in pipeline.expectations if "column" not in one.arguments for name in _columns(dict(one.arguments))
+    }
+    return [
+        field.name
+        for field in table.schema
+        if pa.types.is_int64(field.type) and field.name not in compared and _has_large_and_null(table[field.name])
+    ]
+
+
+def _has_large_and_null(values: pa.ChunkedArray) -> bool:
+    ends = pc.min_max(values).as_py()
+    return bool(values.null_count) and ends["min"] is not None and max(-ends["min"], ends["max"]) > _EXACT
+
+
 def _as_flags(rule: Rule) -> bool:
-    """Whether a rule has no equivalent in Great Expectations and is checked as a column of flags."""
-    return isinstance(rule, ExpressionRule) or (isinstance(rule, PatternRule) and not _is_python(rule.pattern))
-
-
-def _is_python(pattern: str) -> bool:
-    """Whether a pattern means the same in Python's `re` as in RE2."""
-    if _OF_RE2.search(pattern):
-        return False
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            re.compile(_anchored(pattern))
-        except (re.error, Warning):
-            return False
-    return True
-
-
-def _anchored(pattern: str) -> str:
-    return rf"(?a)\A(?:{pattern})\Z"
+    """Whether a rule means something else, or nothing, in Great Expectations, so that its flags are checked."""
+    if isinstance(rule, SetRule):
+        return any(isinstance(one, int) and abs(one) > _EXACT for one in rule.values)
+    return isinstance(rule, ExpressionRule | PatternRule)
 
 
 def _flags_of(rule: Rule) -> str:
@@ -91,14 +122,13 @@ def _kept(rule: Rule, rows: pa.Table, now: datetime) -> pa.Array:
     return pc.equal(pc.list_value_length(broken), 0)
 
 
-def suite(pipeline: Pipeline, now: datetime, expected: int) -> Iterator[Any]:
-    """The expectations of a batch that began at `now` and accepted `expected` rows."""
+def suite(pipeline: Pipeline, now: datetime, expected: int, schema: pa.Schema) -> Iterator[Any]:
+    """The expectations of a batch that began at `now` and accepted `expected` rows of this schema."""
     import great_expectations.expectations as expect
     from great_expectations.expectations.registry import get_expectation_impl
 
     yield expect.ExpectTableRowCountToEqual(value=expected)
-    key = pipeline.stream.key
-    yield expect.ExpectColumnValuesToBeUnique(column=key[0] if len(key) == 1 else _KEY)
+    yield expect.ExpectColumnValuesToBeUnique(column=_key_column(pipeline))
     for field in pipeline.stream.fields:
         if field.required:
             yield expect.ExpectColumnValuesToNotBeNull(column=field.name)
@@ -108,16 +138,40 @@ def suite(pipeline: Pipeline, now: datetime, expected: int) -> Iterator[Any]:
     for rule in pipeline.rules:
         yield from _of_rule(rule, pipeline, now)
     for declared in pipeline.expectations:
-        yield get_expectation_impl(declared.type)(**declared.arguments)
+        yield get_expectation_impl(declared.type)(**_arguments(declared, schema))
+
+
+def _arguments(declared: Expectation, schema: pa.Schema) -> dict[str, Any]:
+    """The arguments of a declared expectation, with values in the types that their columns have in the frame."""
+    given = dict(declared.arguments)
+    kinds = [schema.field(name).type for name in _columns(given)]
+    if declared.type in OF_ORDERED:
+        for end in {"min_value", "max_value"} & given.keys():
+            given[end] = _declared(given[end], kinds[0])
+    if "value_set" in given:
+        given["value_set"] = [_declared(one, kinds[0]) for one in given["value_set"]]
+    if "value_pairs_set" in given:
+        given["value_pairs_set"] = [[*map(_declared, pair, kinds)] for pair in given["value_pairs_set"]]
+    return given
+
+
+def _declared(value: Any, kind: pa.DataType) -> Any:
+    """A value of an expectation as it is in the frame; a number that the column cannot hold stays as it is."""
+    if is_moment(kind):
+        return moment_of(value)
+    if not pa.types.is_decimal(kind) or not isinstance(value, int | float):
+        return value
+    try:
+        return _value(pa.scalar(Decimal(str(value)), kind))
+    except pa.ArrowInvalid:
+        return value
 
 
 def _of_rule(rule: Rule, pipeline: Pipeline, now: datetime) -> Iterator[Any]:
     import great_expectations.expectations as expect
 
-    if isinstance(rule, ExpressionRule) or _as_flags(rule):
+    if isinstance(rule, ExpressionRule | PatternRule) or _as_flags(rule):
         yield expect.ExpectColumnValuesToBeInSet(column=_flags_of(rule), value_set=[True])
-    elif isinstance(rule, PatternRule):
-        yield expect.ExpectColumnValuesToMatchRegex(column=rule.column, regex=_anchored(rule.pattern))
     elif isinstance(rule, SetRule):
         allowed = [_value(one) for one in members(rule, pipeline.stream.field(rule.column).type)]
         yield expect.ExpectColumnValuesToBeInSet(column=rule.column, value_set=allowed)
@@ -165,18 +219,28 @@ def mask(results: list[Any], sensitive: frozenset[str]) -> None:
 def escape(results: list[Any]) -> None:
     """Escape text from events and declarations: Great Expectations inserts it into its pages as markup."""
     for one in results:
-        one.result = _escaped(one.result or {})
-        one.expectation_config.kwargs = _escaped(one.expectation_config.kwargs)
-        one.exception_info = _escaped(one.exception_info or {})
+        one.result = _changed(one.result or {}, str, html.escape)
+        one.expectation_config.kwargs = _changed(one.expectation_config.kwargs, str, html.escape)
+        one.exception_info = _changed(one.exception_info or {}, str, html.escape)
 
 
-def _escaped(value: Any) -> Any:
-    if isinstance(value, str):
-        return html.escape(value)
+def make_plain(results: list[Any]) -> None:
+    """Make Python's values of NumPy's."""
+    for one in results:
+        one.success = bool(one.success)
+        one.result = _changed(
+            one.result or {}, np.bool_ | np.integer | np.floating | np.ndarray, methodcaller("tolist")
+        )
+
+
+def _changed(value: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
+    """A value with all values of a kind in it changed."""
+    if isinstance(value, kind):
+        return change(value)
     if isinstance(value, dict):
-        return {_escaped(key): _escaped(one) for key, one in value.items()}
+        return {_changed(key, kind, change): _changed(one, kind, change) for key, one in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_escaped(one) for one in value]
+        return [_changed(one, kind, change) for one in value]
     return value
 
 

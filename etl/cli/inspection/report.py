@@ -100,7 +100,7 @@ def history(
 def acknowledge(
     pipeline: Annotated[str, typer.Argument(help="A pipeline.")],
     batch: Annotated[int, typer.Argument(min=1, help="The batch, such as 12.")],
-    check: Annotated[str | None, typer.Option(help="One check, such as mean:unit_price; all when left out.")] = None,
+    check: Annotated[str | None, typer.Option(help="One check, such as mean:weight; all when left out.")] = None,
     note: Annotated[str, typer.Option(help="Why it is all right, for those who come after.")] = "",
     new_normal: Annotated[
         bool, typer.Option("--new-normal", help="Learn bounds from this batch on; what was before is forgotten.")

@@ -5,7 +5,7 @@
 Rules, measures and join conditions are such expressions. Only what is in the handlers' lists can be written. Everything
 else, a name that does not exist and types that do not fit are refused at compile time, with line and column.
 
-    compile_expression("quantity * unit_price", schema).evaluate(batch)
+    compile_expression("quantity * weight", schema).evaluate(batch)
 
 A row that has no result (overflow, division by zero, a failing cast) is NULL; with `on_error="raise"` it is an error
 (ADR 30). Nothing reads a clock, a locale or the environment: the same columns always give the same result.

@@ -69,3 +69,21 @@ EXPECTATIONS: Final[dict[str, Arguments]] = {
     "expect_table_row_count_to_be_between": Arguments((), _RANGE),
     "expect_table_row_count_to_equal": Arguments(("value",)),
 }
+
+OF_NUMBERS: Final = frozenset(
+    ("expect_column_quantile_values_to_be_between", "expect_column_stdev_to_be_between",
+     "expect_column_sum_to_be_between", "expect_column_value_z_scores_to_be_less_than",
+     "expect_multicolumn_sum_to_equal")
+)  # fmt: skip
+"""Expectations that calculate with the values of their columns."""
+OF_ORDERED: Final = frozenset(
+    ("expect_column_max_to_be_between", "expect_column_mean_to_be_between", "expect_column_median_to_be_between",
+     "expect_column_min_to_be_between", "expect_column_values_to_be_between")
+)  # fmt: skip
+"""Expectations whose bounds are values of their column: numbers, or dates and times."""
+NOT_OF_MOMENTS: Final = frozenset(
+    ("expect_column_most_common_value_to_be_in_set", "expect_column_pair_values_to_be_in_set")
+)
+"""Expectations that compare dates and times with text, so that they are never true."""
+BOUNDED: Final = frozenset(("expect_column_value_lengths_to_be_between", "expect_column_values_to_be_between"))
+"""Expectations that need at least one bound."""

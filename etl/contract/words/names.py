@@ -18,6 +18,7 @@ _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 FACT_COLUMNS: Final = ("extra", "batch", "landed_at")
+VERSION_COLUMNS: Final = ("valid_from", "valid_to", "is_current")
 MART_COLUMNS: Final = ("batch", "landed_at", "loaded_at")
 RESERVED_FIELDS: Final = frozenset(
     (*FACT_COLUMNS, *MART_COLUMNS, "payload_hash", "key_lo", "key_hi", "reasons", "raw", "raw_text", "source_file",

@@ -2,8 +2,8 @@
 
 PMJoin on offers.key, 100 partitions by rate
 ├─ 37 partitions
-│  MJoin at eu: offers ⋈ payments ⋈ clicks
-│  ├─ payments at us ──► eu   expected 12,000 B/s   measured 11,871 B/s
+│  MJoin at eu: offers ⋈ bids ⋈ clicks
+│  ├─ bids at us ──► eu   expected 12,000 B/s   measured 11,871 B/s
 │  └─ offers at eu
 …
 expected 14,200 B/s; centralised 98,000, simple 98,000, unpartitioned 51,000, optimum 50,100

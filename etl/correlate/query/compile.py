@@ -1,8 +1,8 @@
 """A correlation's SQL, checked against its streams and planned.
 
-    select … from offers o join payments p on … where … group by …
+    select … from offers o join bids b on … where … group by …
         ──► sources   per alias: its stream, and the selection that runs before anything is routed
-        ──► steps     binary joins, the innermost first: o ⋈ (p ⋈ s), each with its condition
+        ──► steps     binary joins, the innermost first: o ⋈ (b ⋈ s), each with its condition
         ──► output    expressions over the joined rows; distinct; or groups with their aggregates
 
 Only inner joins. Unsupported SQL is refused, with its position, when the correlation is created.

@@ -24,7 +24,7 @@ from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
 from etl.adapters.ledger import Ledger
 from etl.contract.model import Format, Master, Topic
 from etl.errors import PostgresUnavailable
-from etl.masters.masters import page_store, store_name
+from etl.masters.masters import page_store, store_name, store_of
 from etl.masters.pages.errors import NothingPublished
 
 Mark = tuple[int, str]
@@ -134,7 +134,13 @@ class Arrival:
         if last is None:
             return False
         released = any(file.path in last.decided.released_files for file in unknown)
-        return released or self._masters_changed(book, last.master_versions)
+        return released or self._master_moved(book) or self._masters_changed(book, last.master_versions)
+
+    def _master_moved(self, book: Ledger) -> bool:
+        """Whether a master's table is another one than at the last run, whose versions cannot be compared."""
+        declared = (book.declared() or {}).get("masters", ())
+        before = {one["name"]: store_of(one["store"], one["table"]) for one in declared}
+        return any(before.get(master.name, master.store) != master.store for master in self.masters)
 
     def _masters_changed(self, book: Ledger, before: Mapping[str, int]) -> bool:
         """Whether a master has, or would get by publishing, another version than the last batch or last look saw."""

@@ -41,7 +41,7 @@ def _failure(finding: Finding) -> dict[str, Any]:
 
 
 def sentence(finding: Finding) -> str:
-    """`the mean of unit_price is 105.2; the last 60 batches expect 9.1 to 11.4`."""
+    """`the mean of weight is 105.2; the last 60 batches expect 9.1 to 11.4`."""
     _, _, subject = finding.check.partition(":")
     what = {
         "volume": "the number of lines",

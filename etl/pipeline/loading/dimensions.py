@@ -3,14 +3,17 @@
     pinned master version ── same as the table's? ──▶ nothing to do: one look at the log
                           ├─ table is new ──────────▶ all rows, written in key order
                           ├─ changes are known ─────▶ changed rows, merged
-                          └─ changes are unknown ───▶ all rows, compared by surrogate key
+                          └─ changes are unknown,
+                             or of another table ───▶ all rows, compared by surrogate key
 
 scd1 keeps the newest values of a key, scd2 every version with the time it was valid. A row that the master deletes
-stays: facts refer to it. The table's transaction is the master's version, so repeating a load changes nothing.
+stays: facts refer to it. The table's transactions are the master's version and its table, which a declaration may
+change (ADR 22) to one that happens to have the same version; so repeating a load changes nothing (ADR 121).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -75,10 +78,12 @@ class Dimensions:
         master = pinned.master
         table = self.delta.table(_table(master))
         held = table.transaction_version(self._application(master))
-        if held == pinned.version:
+        origin = table.transaction_version(self._origin(master))  # None of dimensions that were written without it
+        same = origin in (None, _number_of(master))
+        if held == pinned.version and same:
             return
         with pinned.open() as reader:
-            changed = None if held is None else _changed(reader, self._parts(table))
+            changed = None if held is None or not same else _changed(reader, self._parts(table))
             parts = reader.parts if isinstance(reader, MasterPages) else ()
             commit = self._commit(master, pinned.version, parts)
             if held is None:
@@ -91,10 +96,16 @@ class Dimensions:
     def _application(self, master: Master) -> str:
         return f"{self.delta.application}-dim-{master.name}"
 
+    def _origin(self, master: Master) -> str:
+        return f"{self._application(master)}-table"
+
     def _commit(self, master: Master, version: int, parts: tuple[str, ...]) -> CommitProperties:
         return CommitProperties(
             custom_metadata={_PARTS: json.dumps(parts)},
-            app_transactions=[Transaction(self._application(master), version)],
+            app_transactions=[
+                Transaction(self._application(master), version),
+                Transaction(self._origin(master), _number_of(master)),
+            ],
         )
 
     def _parts(self, table: DeltaTable) -> tuple[str, ...]:
@@ -184,6 +195,12 @@ def _own_errors(rows: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBa
 
 def _table(master: Master) -> str:
     return f"dim_{master.name}"
+
+
+def _number_of(master: Master) -> int:
+    """A number for a master's table, as transactions have numbers only."""
+    digest = hashlib.blake2b(f"{master.store}:{master.table}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1
 
 
 def _key_parts(keys: pa.ChunkedArray, master: Master) -> list[pa.Array]:

@@ -4,7 +4,8 @@
                    └─ group_by and values by SQL ──▶ one row per group and task ──▶ merged ──▶ upsert
 
 Partial results are merged over tasks and batches: count and sum add up, min and max are compared. So a mart table is
-never scanned to load a batch.
+never scanned to load a batch. Partial sums of integers are decimals of 38 digits, which cannot overflow; only the load
+finds out whether a sum fits the mart's column (ADR 121).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from etl.pipeline.tasks import wire
 from etl.pipeline.tasks.plan import BatchPlan
 
 _MERGE = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+_WIDE = pa.decimal128(38, 0)
 LANDED_AT, BATCH, LOADED_AT = "landed_at", "batch", "loaded_at"
 
 
@@ -48,31 +50,38 @@ def mart_groups(accepted: pa.Table, table: MartTable, plan: BatchPlan) -> pa.Tab
     """The partial sums that a task adds to an aggregate."""
     groups = _evaluated(accepted, table.group_by)
     calls = {name: aggregate(sql) for name, sql in table.values.items()}
-    schema = _nullable(mart_schema(plan.resolved, table))
-    inputs = {f"${name}": _argument(accepted, call, schema.field(name).type) for name, call in calls.items()}
-    grouped = pa.table({**groups, **inputs}).group_by(list(groups), use_threads=False)
-    summed = grouped.aggregate([(f"${name}", "sum" if call.argument is None else call.function)
-                                for name, call in calls.items()])  # fmt: skip
-    return _named(summed, table, schema, prefix="$")
+    schema = _partial(mart_schema(plan.resolved, table), calls)
+    inputs = {name: _argument(accepted, call, schema.field(name).type) for name, call in calls.items()}
+    functions = {name: "sum" if call.argument is None else call.function for name, call in calls.items()}
+    return _aggregated(pa.table(groups), pa.table(inputs), functions).cast(schema)
 
 
 def merge(parts: list[pa.Table], table: MartTable) -> pa.Table:
     """Partial sums of several tasks as one row per group."""
-    rows = pa.concat_tables(parts)
     calls = {name: aggregate(sql) for name, sql in table.values.items()}
-    grouped = rows.group_by(list(table.group_by), use_threads=False)
-    merged = grouped.aggregate([(name, _MERGE[call.function]) for name, call in calls.items()])
-    return _named(merged, table, rows.schema, prefix="")
+    functions = {name: _MERGE[call.function] for name, call in calls.items()}
+    rows = pa.concat_tables(part.cast(_partial(part.schema, calls)) for part in parts)
+    return _aggregated(rows.select(list(table.group_by)), rows.select(list(calls)), functions).cast(rows.schema)
 
 
-def _named(summed: pa.Table, table: MartTable, schema: pa.Schema, prefix: str) -> pa.Table:
-    names = list(table.group_by)
-    columns: dict[str, pa.ChunkedArray] = {name: summed[name] for name in names}
-    for name in table.values:
-        (found,) = [one for one in summed.column_names if one.startswith(f"{prefix}{name}_") and one not in names
-                    and one.removeprefix(f"{prefix}{name}_") in ("sum", "count", "min", "max")]  # fmt: skip
-        columns[name] = summed[found]
-    return pa.table(columns).cast(schema)
+def _aggregated(groups: pa.Table, values: pa.Table, functions: Mapping[str, str]) -> pa.Table:
+    """One row per group: its columns, then one per function. Arrow appends to the names of values, which may make a
+    group's name, so values are named by numbers, which no column of a mart is."""
+    numbered = {str(number): values[name] for number, name in enumerate(functions)}
+    rows = pa.table({**{name: groups[name] for name in groups.column_names}, **numbered})
+    wanted = [(str(number), function) for number, function in enumerate(functions.values())]
+    summed = rows.group_by(groups.column_names, use_threads=False).aggregate(wanted)
+    found = {name: summed[f"{number}_{function}"] for name, (number, function) in zip(functions, wanted, strict=True)}
+    return pa.table({**{name: summed[name] for name in groups.column_names}, **found})
+
+
+def _partial(schema: pa.Schema, calls: Mapping[str, Aggregate]) -> pa.Schema:
+    """The columns of an aggregate, nullable and with sums of integers as wide as they need be."""
+    sums = {name for name, call in calls.items() if call.function == "sum"}
+    return pa.schema(
+        field.with_type(_WIDE) if field.name in sums and pa.types.is_integer(field.type) else field
+        for field in _nullable(schema)
+    )
 
 
 def _argument(accepted: pa.Table, call: Aggregate, kind: pa.DataType) -> pa.Array:

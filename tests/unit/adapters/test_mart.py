@@ -14,7 +14,7 @@ import pytest
 from etl.adapters import ledger, mart, postgres
 from etl.adapters.delta.data_files import write_for_copy
 from etl.adapters.ledger import Decision, Writer
-from etl.adapters.mart import MartTaken
+from etl.adapters.mart import MartTaken, SumTooLarge
 from etl.contract.model import MartTable
 from etl.errors import TerminalError
 from etl.model import BatchCounts
@@ -33,6 +33,7 @@ TEAM_SCHEMA = pa.schema(
     [("team", pa.string()), pa.field("n", pa.int64(), nullable=False)]
     + [(name, pa.int64()) for name in ("sum", "least", "most")]
 )
+PARTIAL = TEAM_SCHEMA.set(2, pa.field("sum", pa.decimal128(38, 0)))
 DECLARED = {"events": (ROWS, ROW_SCHEMA, ("id",)), "teams": (TEAMS, TEAM_SCHEMA, ("team",))}
 FUNCTIONS = {"n": "count", "sum": "sum", "least": "min", "most": "max"}
 
@@ -69,7 +70,7 @@ class Loading:
         columns = [pa.array(ids, pa.int64()), names, pa.array([batch] * n, pa.int64()), pa.array([NOW] * n, TIME)]
         path = self.folder / f"{batch}.csv"
         write_for_copy(path, pa.table(columns, names=["id", "name", "batch", "landed_at"]))
-        summed = pa.Table.from_pylist([dict(zip(TEAM_SCHEMA.names, team, strict=True)) for team in teams], TEAM_SCHEMA)
+        summed = pa.Table.from_pylist([dict(zip(PARTIAL.names, team, strict=True)) for team in teams], PARTIAL)
         groups = [mart.Groups(TEAMS, summed, FUNCTIONS)] if teams else []
         with mart.loading(self.dsn, batch) as loading:
             loading.copy({"events": [path]}, {"events": n if expected is None else expected})
@@ -112,6 +113,24 @@ def test_aggregates_add_up_over_batches_also_for_groups_and_values_that_are_null
         load(number, [], groups)
     found = select(database, "select team, n, sum, least, most from mart.teams order by team nulls last")
     assert found == [("a", 4, 2, -3, 5), ("b", 1, 1, 1, 1), (None, 4, 8, 0, 7)]
+
+
+@pytest.mark.parametrize("sums", [(2**63 - 1, 1), (1, 2**63), (-(2**63), -1)])
+def test_a_sum_that_does_not_fit_loads_nothing_until_its_column_is_wider(
+    database: str, writer: Writer, load: Loading, sums: tuple[int, int]
+) -> None:
+    decided(writer, 1)
+    load(1, [], [("a", 1, sums[0], 0, 0)])
+    decided(writer, 2)
+    with pytest.raises(SumTooLarge) as refused:
+        load(2, [5], [("a", 1, sums[1], 0, 0)])
+    assert select(database, "select n, sum, (select count(*) from mart.events) from mart.teams") == [(1, sums[0], 0)]
+    with postgres.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute(str(refused.value).partition("run again: ")[2])
+        connection.commit()
+    mart.prepare(database, "p", DECLARED)
+    assert load(2, [5], [("a", 1, sums[1], 0, 0)])
+    assert select(database, "select n, sum from mart.teams") == [(2, sum(sums))]
 
 
 def test_a_key_that_is_there_already_loads_nothing(database: str, writer: Writer, load: Loading) -> None:

@@ -57,6 +57,8 @@ column = "spent"
 min_value = 1
 """
 
+EXPECTED = ('mean_to_be_between"\ncolumn = "spent"\nmin_value = 1',)  # and what an expectation is replaced by
+
 # What is replaced, by what, the line of the mistake, and words that its sentence must have.
 MISTAKES = [
     ('name = "visits"', 'name = "Visits!"', 1, "'Visits!' cannot be the name of a pipeline; allowed are small letters"),
@@ -178,6 +180,33 @@ MISTAKES = [
     ("min_value = 1", "min_valu = 1", 44, "did you mean 'min_value'?"),
     ("min_value = 1", 'severity = "bad"', 44, "severities are critical, warning, info"),
     ('columns = ["visit_id", "person.town", "per_page"]', "columns = 5", 35, "is 5, but must be a list or a table"),
+    ("min_value = 1", 'min_value = "a"', 44, "min_value is 'a', but must be a number"),
+    ("min_value = 1", "min_value = [1]", 44, "min_value is [1], but must be a number"),
+    ("min_value = 1", "min_value = true", 44, "min_value is True, but must be a number"),
+    ("min_value = 1", "min_value = nan", 44, "min_value is nan, but must be a number"),
+    ("min_value = 1", "min_value = 2020-01-01", 44, "min_value is '2020-01-01', but must be a number"),
+    ("min_value = 1", "min_value = 5\nmax_value = 1", 44, "min_value is greater than max_value"),
+    ("min_value = 1", "strict_min = 1", 44, "strict_min is 1, but must be true or false"),
+    ('column = "spent"\nmin', 'column = ["spent"]\nmin', 43, "column is ['spent'], but must be one column"),
+    ('column = "spent"\nmin', 'column = "kind"\nmin', 43, "'kind' is string, and expect_column_mean_to_be_between is"),
+    ('column = "spent"\nmin', 'column = "begun"\nmin', 44, "min_value is 1, but must be a date or time"),
+    (*EXPECTED, 'sum_to_be_between"\ncolumn = "begun"\nmin_value = 1', 43, "is about numbers"),
+    (*EXPECTED, 'values_to_be_between"\ncolumn = "spent"', 41, "has no 'min_value' and no 'max_value'"),
+    (*EXPECTED, 'values_to_match_regex"\ncolumn = "kind"\nregex = "("', 44, "'(', which is no regular expression of"),
+    (*EXPECTED, 'values_to_match_regex"\ncolumn = "kind"\nregex = 1', 44, "regex is 1, but must be text"),
+    (*EXPECTED, 'values_to_match_regex_list"\ncolumn = "kind"\nregex_list = []', 44, "but must be a list of texts"),
+    (*EXPECTED, 'values_to_be_in_set"\ncolumn = "pages"\nvalue_set = 1', 44, "but must be a list of values"),
+    (*EXPECTED, 'values_to_be_in_set"\ncolumn = "pages"\nvalue_set = ["1"]', 44, "'1' is in the set, but"),
+    (*EXPECTED, 'values_to_be_in_set"\ncolumn = "begun"\nvalue_set = ["x"]', 44, "must be a date or time"),
+    (*EXPECTED, 'quantile_values_to_be_between"\ncolumn = "spent"\nquantile_ranges = { quantiles = [2] }', 44, "[l"),
+    (*EXPECTED, 'value_lengths_to_equal"\ncolumn = "kind"\nvalue = 1.5', 44, "value is 1.5, but must be a whole numb"),
+    (*EXPECTED, 'pair_values_to_be_equal"\ncolumn_A = "kind"\ncolumn_B = "kind"\nignore_row_if = "x"', 45, "choices a"),
+    (*EXPECTED, 'pair_values_a_to_be_greater_than_b"\ncolumn_A = "kind"\ncolumn_B = "pages"', 44, "of two kinds"),
+    ('columns = ["town", "phone"]', 'columns = ["town", "valid_to"]', 27, "'dim_person' would have two columns called"),
+    ('columns = ["town", "phone"]', 'columns = ["town", "Person_Key"]', 27, "two columns called 'person_key'"),
+    (*EXPECTED, 'pair_values_to_be_in_set"\ncolumn_A = "kind"\ncolumn_B = "begun"\nvalue_pairs_set = []', 44, "about"),
+    ('columns = ["town", "phone"]', 'columns = ["town", "ID"]', 27, "two columns called 'id'"),
+    ('history = "scd2"\n\n[fact.measures]', 'history = "none"\n[fact.measures]\nperson_town = "1"', 31, "person_town"),
     ("[rules]", "[rules", 20, "not TOML"),
     ('grace = "7d"', 'grace = "7d"\ngrace = "8d"', 5, "not TOML: Cannot overwrite a value"),
 ]  # fmt: skip

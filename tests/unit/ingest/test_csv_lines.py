@@ -9,7 +9,7 @@ import pytest
 from etl.contract.model import Field
 from etl.contract.words.types import arrow_type
 from etl.ingest import lines
-from etl.ingest.csv_lines import DelimiterUnsupported, split_header
+from etl.ingest.csv_lines import DelimiterUnsupported, ExtraTooLarge, split_header
 from etl.ingest.events import EXTRA, Events, parse_events
 from tests.support.event_lines import stream
 
@@ -69,7 +69,7 @@ def test_a_declared_column_that_the_header_lacks_is_missing() -> None:
     assert parsed(b"note\na").reasons.to_pylist() == [["id_missing"]]
 
 
-@pytest.mark.parametrize("header", [b"id,id", b'"id', b"\xff", b"id," + b"x" * 300])
+@pytest.mark.parametrize("header", [b"id,id", b'"id', b"\xff", b"id," + b"x" * 300, b"id," + b"\x01" * 250])
 def test_under_an_unusable_header_every_line_is_malformed(header: bytes) -> None:
     assert parsed(header + b"\n1,2\n3,4").reasons.to_pylist() == [["malformed_csv"]] * 2
 
@@ -93,3 +93,20 @@ def test_a_delimiter_is_one_character(delimiter: str) -> None:
 
 def test_an_empty_file_has_no_events() -> None:
     assert len(parsed(b"")) == len(parsed(b"id,note\n")) == 0
+
+
+@pytest.mark.parametrize("record", [b"7", b"7" + b"," * 250, b"7" + b",x" * 250])
+def test_wide_headers_of_long_names_bound_what_a_block_needs(record: bytes) -> None:
+    header = b"id" + b"".join(b"," + b"n" * 240 + b"%03d" % number for number in range(250))
+    events = parsed(header + b"\n" + (record + b"\n") * (200_000 // len(record)))
+    assert set(map(tuple, events.reasons.to_pylist())) == ({("malformed_csv",)} if record == b"7" else {()})
+    filled = json.loads(events.batch.column(EXTRA)[-1].as_py() or "{}")
+    assert len(filled) == record.count(b"x")
+
+
+def test_lines_whose_undeclared_columns_are_too_much_for_a_column_of_text_are_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("etl.ingest.csv_lines._LARGEST_EXTRA", 1_000)
+    with pytest.raises(ExtraTooLarge, match=r"columns of 100 lines of CSV may need 3,330 bytes, .*; declare them, or"):
+        parsed(b"id,x\n" + b"1,2\n" * 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,76 @@ def test_values_of_other_columns_are_shown(tmp_path: Path):
     verdict, shown = audit(pipeline(tmp_path), [GOOD | {"kind": "curious"}], tmp_path)
     assert failed(verdict) == ["kind"]
     assert "curious" in shown
+
+
+EXACT = """
+name = "exact"
+[stream]
+source = { landing = "landing/exact", format = "jsonl" }
+key = [KEY]
+[stream.fields]
+number = "decimal(20,0)"
+text = "string"
+other = "string"
+account = { type = "bigint", one_of = [4611686018427387905, 4611686018427387907], required = false }
+code = { type = "string", pattern = PATTERN, required = false }
+"""
+
+
+def exact(tmp_path: Path, key: str, pattern: str = "'.*'", more: str = "") -> Pipeline:
+    file = tmp_path / "exact.toml"
+    file.write_text(EXACT.replace("KEY", key).replace("PATTERN", pattern) + more)
+    return load(file, tmp_path)
+
+
+def rows_of(*changes: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"number": Decimal(n), "text": "a", "other": "b"} | change for n, change in enumerate(changes)]
+
+
+@pytest.mark.parametrize("key", ['"number"', '"number", "text"'])
+def test_large_decimals_of_a_key_are_told_apart(tmp_path: Path, key: str):
+    numbers = [Decimal(12345678901234567890), Decimal(12345678901234567891)]
+    verdict, _ = audit(exact(tmp_path, key), rows_of(*({"number": one} for one in numbers)), tmp_path)
+    assert verdict["success"], failed(verdict)
+    verdict, _ = audit(exact(tmp_path, key), rows_of({"number": numbers[0]}, {"number": numbers[0]}), tmp_path)
+    assert failed(verdict) == ["key_of_the_event"]
+
+
+def test_keys_of_texts_with_control_characters_are_told_apart(tmp_path: Path):
+    rows = rows_of({"text": "a\x1f", "other": "b"}, {"text": "a", "other": "\x1fb"}, {"text": "a\\", "other": "x1fb"})
+    verdict, _ = audit(exact(tmp_path, '"text", "other"'), rows, tmp_path)
+    assert verdict["success"], failed(verdict)
+
+
+@pytest.mark.parametrize(("last", "good"), [(4611686018427387907, True), (4611686018427387906, False)])
+def test_large_integers_are_told_apart_where_others_are_null(tmp_path: Path, last: int, good: bool):
+    more = """
+[[expectations]]
+type = "expect_column_values_to_be_unique"
+column = "account"
+"""
+    rows = rows_of({"account": 4611686018427387905}, {"account": None}, {"account": last})
+    verdict, _ = audit(exact(tmp_path, '"number"', more=more), rows, tmp_path)
+    assert failed(verdict) == ([] if good else ["rule account_in_set"])
+
+
+def test_columns_with_large_integers_and_nulls_are_compared_with_others(tmp_path: Path):
+    more = """
+[[expectations]]
+type = "expect_column_pair_values_to_be_equal"
+column_A = "account"
+column_B = "number"
+ignore_row_if = "either_value_is_missing"
+"""
+    rows = rows_of({"account": 4611686018427387905, "number": Decimal(4611686018427387905)}, {"account": None})
+    verdict, _ = audit(exact(tmp_path, '"number"', more=more), rows, tmp_path)
+    assert verdict["success"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value"),
+    [("'\\S'", "\x0b"), ("'a{,3}'", "a{,3}"), ("'[[:alpha:]]'", "x"), ("'(a*)*b|a*c'", "a" * 40 + "c")],
+)
+def test_patterns_mean_what_they_mean_to_the_rules(tmp_path: Path, pattern: str, value: str):
+    verdict, _ = audit(exact(tmp_path, '"number"', pattern), rows_of({"code": value}, {"code": None}), tmp_path)
+    assert verdict["success"], failed(verdict)

@@ -31,6 +31,9 @@ columns = { id = "id", team = "upper(team)", twice = "sum * 2" }
 [mart.teams]
 group_by = { team = "team" }
 values = { n = "count(*)", known = "count(sum)", sum = "sum(sum)", least = "min(sum)", most = "max(sum)" }
+[mart.alike]
+group_by = { p_max = "team", "n" = "upper(team)", "n_sum" = "lower(team)" }
+values = { p = "max(id)", n_count = "count(*)", total = "sum(id)" }
 """
 
 
@@ -66,7 +69,7 @@ events = st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.in
 def test_partial_aggregates_of_tasks_merge_into_those_of_all_rows(
     mine: BatchPlan, parts: list[list[tuple[str | None, int | None]]]
 ) -> None:
-    table = next(one for one in mine.pipeline.mart if one.is_aggregate)
+    table = mine.pipeline.mart[1]
     merged = merge([mart_groups(accepted(mine, part), table, mine) for part in parts], table)
     groups: dict[str | None, list[int | None]] = defaultdict(list)
     for part in parts:
@@ -84,3 +87,25 @@ def truth(values: list[int | None]) -> dict[str, Any]:
         "least": min(known, default=None),
         "most": max(known, default=None),
     }
+
+
+def test_a_group_may_be_called_like_a_value_and_a_function(mine: BatchPlan) -> None:
+    table = mine.pipeline.mart[2]
+    part = mart_groups(accepted(mine, [("a", 1), ("a", 2)]), table, mine)
+    (row,) = merge([part, part], table).to_pylist()
+    assert row == {"p_max": "a", "n": "A", "n_sum": "a", "p": 1, "n_count": 4, "total": 2}
+
+
+def test_sums_of_integers_do_not_wrap(mine: BatchPlan) -> None:
+    table, rows = mine.pipeline.mart[2], accepted(mine, [("a", 1), ("a", 2)])
+    rows = rows.set_column(0, "id", pa.array([2**63 - 1, 2**63 - 1], pa.int64()))
+    part = mart_groups(rows, table, mine)
+    assert [row["total"] for row in merge([part, part], table).to_pylist()] == [4 * (2**63 - 1)]
+
+
+def test_partial_sums_of_a_batch_that_was_decided_with_narrower_ones_are_merged(mine: BatchPlan) -> None:
+    table = mine.pipeline.mart[2]
+    part = mart_groups(accepted(mine, [("a", 1)]), table, mine)
+    number = part.schema.get_field_index("total")
+    narrow = part.set_column(number, "total", pa.array([2**62], pa.int64()))
+    assert [row["total"] for row in merge([narrow, narrow, part], table).to_pylist()] == [2**63]
