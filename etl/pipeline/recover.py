@@ -60,6 +60,7 @@ class HistoryForgotten(TerminalError):
 def settle(run: MicroBatch) -> None:
     """Reconcile ledger and Delta. When they agree, this only reads the newest log entries."""
     refused = Quarantine(run.resolved.pipeline, run.places, run.ledger)
+    release.put_back(refused, run.ledger)  # first: nothing else tells the next run that verdicts are missing
     published = run.ledger.published()
     held = {table: run.delta.newest_batch(table) for table in TABLES}
     for table in TABLES:
@@ -74,7 +75,6 @@ def settle(run: MicroBatch) -> None:
     if ahead > known:
         _finish(run, ahead)
         _put_back(run, known, ahead)
-        release.put_back(refused, run.ledger, run.clock())
     release.settle(refused)
 
 
