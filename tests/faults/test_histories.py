@@ -145,12 +145,15 @@ class Histories(RuleBasedStateMachine):
         self.backup = back_up(self.world.site.execute, [table for table in LEDGER if self._has(table)])
 
     @precondition(lambda self: self.backup is not None)
-    @rule()
-    def roll_back_the_ledger(self) -> None:
+    @rule(point=st.sampled_from((None, *POINTS)))
+    def roll_back_the_ledger(self, point: str | None) -> None:
+        """The ledger is restored; the run that completes it may die."""
         self._settled()
         assert self.backup is not None, "the precondition says so"
         restore(self.world.site.execute, self.backup)
         self.world.site.restarted()
+        if point is not None:
+            self.die(point)
         self._settled()
 
     @rule(table=st.sampled_from(TABLES), count=st.integers(1, 3))
