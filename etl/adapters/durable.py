@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,15 +15,31 @@ def write_durably(path: Path, *content: bytes | pa.Buffer) -> None:
     make_folder(path.parent)
     beside = path.with_name(f".{path.name}.tmp")  # one writer at a time: leftovers of a killed one are overwritten
     try:
-        with beside.open("wb") as file:
-            for part in content:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(beside, content)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def create_durably(path: Path, *content: bytes | pa.Buffer) -> None:
+    """The same under a name that must be free, whoever writes meanwhile; raises `FileExistsError`."""
+    make_folder(path.parent)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")  # two writers may be here at once
+    try:
+        _write_synced(beside, content)
+        os.link(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def _write_synced(path: Path, content: Iterable[bytes | pa.Buffer]) -> None:
+    with path.open("wb") as file:
+        for part in content:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def make_folder(folder: Path) -> None:

@@ -44,7 +44,7 @@ MESSAGE_BYTES = 256
 _SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
 _BLOCK = 4 * 2**20
 _HIDDEN = (b".", b"_")
-_RELEASE = re.compile(rb"frontstage-release-[0-9]{9}-[0-9a-f]{16}\.(?:jsonl|csv|parquet)")
+_RELEASE = re.compile(rb"frontstage-release-[0-9]{9}-[0-9a-f]{16}\.(?:jsonl|csv|parquet)(?:~[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ def release_name(number: int, token: str, format: Format) -> str:
 
 
 def is_release(name: bytes) -> bool:
-    """Whether a file, landed or archived, has the name of a file of released lines."""
-    return _RELEASE.match(name) is not None
+    """Whether a file has the name of a file of released lines, landed, or archived where the name was taken (`~1`)."""
+    return _RELEASE.fullmatch(name) is not None
 
 
 def format_of(name: bytes, format: Format) -> Format:

@@ -130,6 +130,20 @@ class Verdicts:
         rows = self._all("select name from etl.release_file where pipeline = %(pipeline)s and not landed")
         return sorted(row["name"] for row in rows)
 
+    def files(self) -> frozenset[str]:
+        """All recorded files."""
+        return frozenset(
+            row["name"] for row in self._all("select name from etl.release_file where pipeline = %(pipeline)s")
+        )
+
+    def verdict_in(self, file: str) -> Verdict | None:
+        """The verdict on the lines in a file, which were released at once; None if there are none."""
+        rows = self._all(
+            "select * from etl.quarantine_verdict where pipeline = %(pipeline)s and file = %(file)s limit 1",
+            {"file": file},
+        )
+        return _verdict(rows[0]) if rows else None
+
     def rows_in(self, file: str) -> list[RowId]:
         """The released lines in a file."""
         rows = self._all(

@@ -287,8 +287,7 @@ class MicroBatch:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
         decided_at = self.clock()
         self.checkpoint("before the note")
-        self.ledger.fence(self.writer.epoch)  # an overtaken writer must not replace another note
-        recover.write_note(self.places, began, plan, decision, decided_at)
+        recover.write_note(self, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
         if tried := [file.path for file in plan.backlog if file.retry]:

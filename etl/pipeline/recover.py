@@ -4,20 +4,28 @@
     ledger ahead    Delta is older: the files of its decisions are added again
 
 Either direction handles every batch in between or raises; none is skipped. A note is a copy of a decision, written
-before the ledger commits it; the note of a commit that failed is overwritten by the next decision.
+before the ledger commits it:
+
+    _decisions/000000012-000001.json     batch 12; a try that was not committed is followed by -000002,
+                                          and the highest holds
+
+A note is never overwritten. Its number is chosen before the writer's epoch is checked, and must still be free after it:
+a writer that is overtaken in between finds its number taken, or has one below that of its successor (ADR 117).
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from etl.adapters.durable import write_durably
+from etl.adapters.durable import create_durably
 from etl.adapters.landing import Slice
 from etl.adapters.ledger import RESTORED, BatchRecord, Decision
-from etl.errors import TerminalError
+from etl.errors import TerminalError, TransientError
 from etl.pipeline.loading import publishing
 from etl.pipeline.review import release
 from etl.pipeline.review.quarantine import Quarantine
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 TABLES = (FACT, QUARANTINE, BACKLOG)
+_NOTE = re.compile(r"([0-9]{9,})(?:-([0-9]{6,}))?\.json")  # those of older versions have no number
 
 
 class NoteMissing(TerminalError):
@@ -41,6 +50,17 @@ class NoteMissing(TerminalError):
             f"the tables of {self.pipeline} hold batch {self.batch}, the ledger ends with batch {self.last} and no "
             "note of that batch is left; restore Postgres and the warehouse from the same time"
         )
+
+
+class NoteTaken(TransientError):
+    """Two writers were about to write the same note."""
+
+    def __init__(self, pipeline: str, batch: int) -> None:
+        super().__init__(pipeline, batch)
+        self.pipeline, self.batch = pipeline, batch
+
+    def __str__(self) -> str:
+        return f"another writer has noted batch {self.batch} of {self.pipeline}; the batch will be retried"
 
 
 class HistoryForgotten(TerminalError):
@@ -60,6 +80,7 @@ class HistoryForgotten(TerminalError):
 def settle(run: MicroBatch) -> None:
     """Reconcile ledger and Delta. When they agree, this only reads the newest log entries."""
     refused = Quarantine(run.resolved.pipeline, run.places, run.ledger)
+    release.put_back(refused, run.ledger)  # first: nothing else tells the next run that verdicts are missing
     published = run.ledger.published()
     held = {table: run.delta.newest_batch(table) for table in TABLES}
     for table in TABLES:
@@ -74,7 +95,6 @@ def settle(run: MicroBatch) -> None:
     if ahead > known:
         _finish(run, ahead)
         _put_back(run, known, ahead)
-        release.put_back(refused, run.ledger, run.clock())
     release.settle(refused)
 
 
@@ -111,17 +131,16 @@ def _finish(run: MicroBatch, ahead: int) -> None:
 def _put_back(run: MicroBatch, known: int, ahead: int) -> None:
     """The ledger is older: restore every batch that Delta holds from its note."""
     for batch in range(known + 1, ahead + 1):
-        path = _note_path(run.places, batch)
-        try:
-            note = json.loads(path.read_bytes())
-        except FileNotFoundError:
-            raise NoteMissing(run.name, batch, known) from None
+        path = _newest_note(run.places, batch)
+        if path is None:
+            raise NoteMissing(run.name, batch, known)
+        note = json.loads(path.read_bytes())
         run.ledger.restore(batch, note, [Slice.from_json(one) for one in note["slices"]], run.writer.epoch)
         run.progress(f"batch {batch} was missing in the ledger and has been put back from its note")
         run.publish(batch)
 
 
-def write_note(places: Places, began: BatchRecord, plan: BatchPlan, decision: Decision, decided_at: datetime) -> None:
+def write_note(run: MicroBatch, began: BatchRecord, plan: BatchPlan, decision: Decision, decided_at: datetime) -> None:
     """A copy of the decision beside the data, synced before the ledger commits."""
     note = {
         "batch": plan.batch,
@@ -131,14 +150,35 @@ def write_note(places: Places, began: BatchRecord, plan: BatchPlan, decision: De
         "decision": decision.as_json(),
         "slices": [one.as_json() for one in plan.slices],
     }
-    write_durably(_note_path(places, plan.batch), json.dumps(note).encode())
+    _write(run, plan.batch, note)
 
 
-def revise_note(places: Places, batch: int, decision: Decision) -> None:
-    """Rewrite the note of a decision that has changed before it is published."""
-    note = json.loads(_note_path(places, batch).read_bytes())
-    write_durably(_note_path(places, batch), json.dumps({**note, "decision": decision.as_json()}).encode())
+def revise_note(run: MicroBatch, batch: int, decision: Decision) -> None:
+    """Write the note of a decision anew that has changed before it is published."""
+    path = _newest_note(run.places, batch)
+    if path is None:
+        raise NoteMissing(run.name, batch, batch - 1)
+    _write(run, batch, {**json.loads(path.read_bytes()), "decision": decision.as_json()})
 
 
-def _note_path(places: Places, batch: int) -> Path:
-    return places.notes / f"{batch:09d}.json"
+def _write(run: MicroBatch, batch: int, note: dict[str, Any]) -> None:
+    numbers = _notes(run.places, batch)  # before the fence: whoever overtakes this writer later chooses no lower one
+    path = run.places.notes / f"{batch:09d}-{max(numbers, default=0) + 1:06d}.json"
+    run.ledger.fence(run.writer.epoch)
+    try:
+        create_durably(path, json.dumps(note).encode())
+    except FileExistsError:
+        raise NoteTaken(run.name, batch) from None
+
+
+def _newest_note(places: Places, batch: int) -> Path | None:
+    notes = _notes(places, batch)
+    return notes[max(notes)] if notes else None
+
+
+def _notes(places: Places, batch: int) -> dict[int, Path]:
+    """The notes of a batch by their number; that of an older version has 0."""
+    prefix = f"{batch:09d}"
+    names = os.listdir(places.notes) if places.notes.is_dir() else []  # noqa: PTH208 - many, and names will do
+    found = [_NOTE.fullmatch(name) for name in names if name.startswith(prefix)]
+    return {int(note[2] or 0): places.notes / note[0] for note in found if note is not None and note[1] == prefix}

@@ -57,12 +57,18 @@ class _LinePlaces:
     landing: Path
     archive: Path
     tables: Path
+    releases: Path
 
 
 def refused_lines(declared: LoggedStream, places: Places, book: Ledger) -> Quarantine:
     """The refused lines of one stream."""
     name = f"{_PREFIX}{declared.name}"
-    lines = _LinePlaces(declared.stream.source.landing, places.archive / declared.name, places.streams / declared.name)
+    lines = _LinePlaces(
+        landing=declared.stream.source.landing,
+        archive=places.archive / declared.name,
+        tables=places.streams / declared.name,
+        releases=places.notes / "releases" / declared.name,
+    )
     verdicts = Verdicts(book, about=name, folder=f"{declared.name}/")
     return Quarantine(_Refusing(name, declared.stream), lines, book, verdicts)
 

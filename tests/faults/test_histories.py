@@ -73,7 +73,7 @@ class Histories(RuleBasedStateMachine):
         draft = self.world.land("draft", order(key, customer_id=customer), b"{replaced")
         draft.rename(draft.with_name(f"f{self.files:04d}.jsonl"))
 
-    @precondition(lambda self: self.half is None)
+    @precondition(lambda self: self.half is None and self.ahead <= timedelta(0))  # else it is quiet, so complete
     @rule(key=KEYS)
     def half_write(self, key: int) -> None:
         self.files += 1
@@ -145,12 +145,15 @@ class Histories(RuleBasedStateMachine):
         self.backup = back_up(self.world.site.execute, [table for table in LEDGER if self._has(table)])
 
     @precondition(lambda self: self.backup is not None)
-    @rule()
-    def roll_back_the_ledger(self) -> None:
+    @rule(point=st.sampled_from((None, *POINTS)))
+    def roll_back_the_ledger(self, point: str | None) -> None:
+        """The ledger is restored; the run that completes it may die."""
         self._settled()
         assert self.backup is not None, "the precondition says so"
         restore(self.world.site.execute, self.backup)
         self.world.site.restarted()
+        if point is not None:
+            self.die(point)
         self._settled()
 
     @rule(table=st.sampled_from(TABLES), count=st.integers(1, 3))

@@ -2,8 +2,9 @@
 
     {"from": "12-3", "header": null, "raw": "<base64>"}        one line of JSON for every refused line, any format
 
-The bytes are those that were refused. A CSV line carries its header; a Parquet row was kept as JSON and is read as
-JSON. A line in another format is read as an ordinary line: a foreign file may have a name like ours.
+The bytes are those that were refused. A CSV line carries its header, which other formats ignore; a Parquet row was kept
+as JSON and is read as JSON. A line in another format is read as an ordinary line: a foreign file may have a name like
+ours, so what one costs to read is bounded, too.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
 from etl.adapters.verdicts import NotARow, RowId
-from etl.contract.model import Stream
+from etl.contract.model import Format, Stream
 from etl.ingest.events import Events, parse_events
 from etl.ingest.lines import LONGEST_LINE, Lines
 from etl.ingest.texts import read_only
 from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice, poison_events
+
+_HEADERS_MOST = 256
+"""Headers that are told apart in a slice; each is parsed by itself. Files of one source have one, or a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,10 @@ def _decoded(line: bytes) -> ReleasedLine:
     try:
         value = json.loads(line)
         header = value["header"]
-        if not (header is None or isinstance(header, str)):
-            raise TypeError(header)
+        if header is not None:
+            header.encode()  # raises for what is no text
         return ReleasedLine(RowId.parse(value["from"]), base64.b64decode(value["raw"], validate=True), header)
-    except (ValueError, TypeError, KeyError, RecursionError, binascii.Error, NotARow):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error, NotARow):
         return ReleasedLine(None, line[:LONGEST_LINE])
 
 
@@ -65,7 +68,7 @@ def read(
     content: bytes, stream: Stream, ordinal: int = 0, choice: LineChoice = ALL_LINES
 ) -> Iterator[tuple[Events, pa.Array]]:
     """The events of a file, or of a slice of one, and the refused line that each was."""
-    for block in blocks(content):
+    for block in blocks(content, stream.source.format):
         kept, aside = choice.split(ordinal, block.lines)
         if len(kept):
             events = parse_events(kept, _as_text(stream), block.header)
@@ -89,11 +92,19 @@ class Block:
         return pa.array([None if origin is None else str(origin) for origin in origins], pa.string())
 
 
-def blocks(content: bytes) -> Iterator[Block]:
-    """The lines of a file, or of a slice of one, as they were before they were refused."""
-    for header, numbered in groupby(decode(content), key=lambda one: one[1].header):
-        found = dict(numbered)
-        yield Block((header or "").encode(), _lines(found), found)
+def blocks(content: bytes, format: Format) -> Iterator[Block]:
+    """The lines of a file, or of a slice of one, as they were before they were refused.
+
+    Lines under more headers than are told apart have none: they are refused, and may be released again.
+    """
+    by_header: dict[str, dict[int, ReleasedLine]] = {}
+    for number, line in decode(content):
+        header = (line.header or "") if format == "csv" else ""
+        if header not in by_header and len(by_header) >= _HEADERS_MOST:
+            header = ""
+        by_header.setdefault(header, {})[number] = line
+    for header, found in by_header.items():
+        yield Block(header.encode(), _lines(found), found)
 
 
 def _lines(numbered: Mapping[int, ReleasedLine]) -> Lines:

@@ -10,6 +10,7 @@ against events routed, rows of the accepted files against rows decided, rows cop
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -24,13 +25,14 @@ import pyarrow.parquet as pq
 from etl.adapters import landing, postgres, unreadable
 from etl.adapters.claims import WAITING, ClaimIndex
 from etl.adapters.kafka.copies import SUFFIX
-from etl.adapters.landing import format_of
+from etl.adapters.landing import format_of, is_release
 from etl.adapters.ledger import BatchRecord, Ledger
 from etl.adapters.regular_file import reason_of
 from etl.adapters.verdicts import Verdicts
 from etl.contract.model import Format, Pipeline
 from etl.ingest.lines import LineReader
 from etl.pipeline.input import topic_lines
+from etl.pipeline.review.release_notes import ReleaseNotes
 from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
 
 Identity = tuple[int, int]
@@ -54,7 +56,9 @@ class Inventory:
     mart_expected: Mapping[str, int]  # facts since a batch was first decided with this table
     ledger: Mapping[str, int]
     released: Mapping[str, int] = field(default_factory=dict)  # by file of released lines: lines that people released
+    released_noted: Mapping[str, int] = field(default_factory=dict)  # the same by the notes beside the data
     released_found: Mapping[str, int] = field(default_factory=dict)  # the same, counted in the files that still exist
+    released_by_nobody: tuple[str, ...] = ()  # somebody else's files with such a name: ordinary input
     rejected: int = 0  # refused lines that stay out for good
     held: int = 0  # accepted events that wait for a person's decision
     copies_missing: tuple[str, ...] = ()  # offsets that batches have read and that are missing in the archive
@@ -73,9 +77,12 @@ class Inventory:
             found.append(f"the archive lacks {lacking}: these offsets cannot be counted again")
         if placed != self.raw_lines:
             found.append(f"{self.raw_lines} lines are in the raw files, {placed} events are in a place")
+        for file, lines in self.released_noted.items():
+            if lines != self.released.get(file, 0):
+                found.append(f"{lines} lines were released into {file}, the ledger says {self.released.get(file, 0)}")
         for file, lines in self.released_found.items():
-            if lines != self.released[file]:
-                found.append(f"{file} has {lines} lines, {self.released[file]} were released into it")
+            if lines != self.released.get(file, 0):
+                found.append(f"{file} has {lines} lines, {self.released.get(file, 0)} were released into it")
         if self.fact != self.fact_keys:
             found.append(f"{self.fact - self.fact_keys} events are in the fact table more than once")
         for table, rows in self.mart.items():
@@ -108,7 +115,10 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
     loaded = [table.name for table in pipeline.mart if not table.is_aggregate]
     raw = _count_raw(pipeline, places, ledger)
     verdicts = Verdicts(ledger)
+    noted = _noted_lines(places)  # first: what is noted was committed before
     released = verdicts.by_file()
+    found = _released_lines(places)
+    ours = released.keys() | noted.keys()
     return Inventory(
         pipeline=pipeline.name,
         raw_lines=raw.lines - (0 if under_way is None else under_way.counts.lines),
@@ -121,7 +131,9 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
         mart_expected={table: _facts_since(fact, ledger.first_batch_with(table)) for table in loaded},
         ledger=ledger.totals(),
         released=released,
-        released_found=_released_lines(places, released),
+        released_noted=noted,
+        released_found={file: lines for file, lines in found.items() if file in ours},
+        released_by_nobody=tuple(sorted(found.keys() - ours)),
         rejected=verdicts.counts()["rejected"],
         held=_held(places, ledger, under_way),
         copies_missing=topic_lines.copies_missing(places.archive, ledger),
@@ -144,13 +156,20 @@ def _held(places: Places, ledger: Ledger, under_way: BatchRecord | None) -> int:
     return sum(int(pq.read_metadata(path).num_rows) for path in paths)
 
 
-def _released_lines(places: Places, released: Mapping[str, int]) -> dict[str, int]:
-    """Lines in files of released lines that are still in the landing folder or the archive."""
+def _noted_lines(places: Places) -> dict[str, int]:
+    """Lines of releases by the notes beside the data."""
+    notes = ReleaseNotes(places.releases)
+    counted = {file: len(notes.read(file).rows) for file in sorted(notes.files())}
+    return {file: lines for file, lines in counted.items() if lines}
+
+
+def _released_lines(places: Places) -> dict[str, int]:
+    """Lines in files with the name of a file of released lines, in the landing folder or the archive."""
+    paths = [path for folder in (places.landing, places.archive) for path in _files(folder, "")]
     found = {}
-    for path in (path for folder in (places.landing, places.archive) for path in _files(folder, "")):
-        if path.name in released:
-            with suppress(PermissionError):  # named among the raw files
-                found[path.name] = _lines(path, "jsonl", None)
+    for path in (path for path in paths if is_release(_name(path)) and not path.is_symlink()):
+        with suppress(PermissionError):  # named among the raw files
+            found[path.name] = _lines(path, "jsonl", None)
     return found
 
 
@@ -250,7 +269,7 @@ def _label(path: Path) -> str:
 
 
 def _name(path: Path) -> bytes:
-    return str(path.name).encode("utf-8", "surrogateescape")
+    return os.fsencode(path.name)
 
 
 def _files(folder: Path, format: str) -> Iterator[Path]:

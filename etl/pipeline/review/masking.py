@@ -43,7 +43,7 @@ class Refusing(Protocol):
 
 
 class LinePlaces(Protocol):
-    """The owner's landing folder, archive and tables."""
+    """The owner's landing folder, archive, tables and notes of releases."""
 
     @property
     def landing(self) -> Path: ...
@@ -53,6 +53,9 @@ class LinePlaces(Protocol):
 
     @property
     def tables(self) -> Path: ...
+
+    @property
+    def releases(self) -> Path: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,31 @@
 """Release or reject refused lines; the verdict is final.
 
-    release    verdicts and the file's name in one commit ─▶ the file, in the landing folder ─▶ the next batch reads it
+    release    verdicts and the file's name in one commit ─▶ a note ─▶ the file, in the landing folder ─▶ the next batch
     reject     verdicts in one commit; the lines stay where they are
 
-A file is written after its commit; if that fails, `land_pending`, which runs before every batch under the same lock,
-writes it. It is written once: not again when it exists or when a batch has read it. See ADR 60.
+Note and file are written after the commit; if that fails, `settle`, which runs before every batch under the same lock,
+writes them. The file is written once: not again when it exists or when a batch has read it. A ledger that was restored
+from a backup takes its verdicts back from the notes (`put_back`), and from nothing else. See ADR 60.
 """
 
 from __future__ import annotations
 
 import secrets
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 from etl.adapters.durable import write_durably
-from etl.adapters.landing import is_release, release_name
+from etl.adapters.landing import release_name
 from etl.adapters.ledger import Ledger, Writer
 from etl.adapters.verdicts import RowId, Verdict, Word
-from etl.errors import TerminalError
+from etl.errors import TerminalError, TransientError
 from etl.ingest.lines import LONGEST_LINE
-from etl.pipeline.input.released import ReleasedLine, decode, encode
+from etl.pipeline.input.released import ReleasedLine, encode
 from etl.pipeline.review.quarantine import Quarantine, RefusedLine, RowUnknown, Selection
+from etl.pipeline.review.release_notes import ReleaseNote, ReleaseNotes
 
 _FILE_BYTES = 8 * 2**20  # of lines per file, less than a batch splits
 _NOT_KEPT_WHOLE = frozenset({"line_too_long", "malformed_parquet"})
@@ -35,6 +39,20 @@ class NothingChosen(TerminalError):
 
     def __str__(self) -> str:
         return "no line is chosen; name lines such as 12-3, or say which with --batch, --reason or --key"
+
+
+class LinesNotFound(TransientError):
+    """Released lines that the quarantine table does not show, so their file cannot be written."""
+
+    def __init__(self, pipeline: str, file: str, found: int, released: int) -> None:
+        super().__init__(pipeline, file, found, released)
+        self.pipeline, self.file, self.found, self.released = pipeline, file, found, released
+
+    def __str__(self) -> str:
+        return (
+            f"{self.released} lines of {self.pipeline} were released into {self.file} and {self.found} of them are in "
+            f"quarantine now; run the pipeline, which completes a restored ledger, and try again"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +87,7 @@ class Outcome:
 
 def reject(quarantine: Quarantine, ledger: Ledger, wanted: Selection, person: Person) -> Outcome:
     """Reject lines for good."""
+    put_back(quarantine, ledger)
     chosen = [line.id for line in _chosen(quarantine, wanted)]
     with ledger.transaction():
         done = quarantine.verdicts.add(chosen, person.says("rejected"))
@@ -79,6 +98,7 @@ def release(
     quarantine: Quarantine, writer: Writer, wanted: Selection, person: Person, checkpoint: Checkpoint
 ) -> Outcome:
     """Release lines: they land again."""
+    put_back(quarantine, writer.ledger)
     chosen = _chosen(quarantine, wanted)
     land_pending(quarantine)
     impossible: list[tuple[RowId, str]] = []
@@ -156,16 +176,19 @@ def _commit_release(
 
 
 def land_pending(quarantine: Quarantine, checkpoint: Checkpoint = lambda _: None) -> None:
-    """Write committed files of released lines that do not exist yet. The caller holds the pipeline's lock."""
+    """Write committed files of released lines that do not exist yet, each after its note.
+
+    The caller holds the pipeline's lock.
+    """
     verdicts = quarantine.verdicts
     for file in verdicts.pending():
         path = quarantine.places.landing / file
-        if not path.exists() and not verdicts.was_read(file):
-            rows = frozenset(verdicts.rows_in(file))
-            lines = quarantine.find(Selection(rows, open_only=False))
-            write_durably(
-                path, encode(_released_line(quarantine, line) for line in sorted(lines, key=lambda one: one.id))
-            )
+        rows = _note(quarantine, file).rows
+        if rows and not _is_file(path) and not verdicts.was_read(file):
+            lines = sorted(quarantine.find(Selection(frozenset(rows), open_only=False)), key=lambda one: one.id)
+            if len(lines) != len(rows):  # the ledger was restored to the middle of the batch that refused them
+                raise LinesNotFound(quarantine.pipeline.name, file, len(lines), len(rows))
+            write_durably(path, encode(_released_line(quarantine, line) for line in lines))
         checkpoint("after the release has landed")
         verdicts.land(file)
 
@@ -189,21 +212,47 @@ def _outcome(
 
 
 def settle(quarantine: Quarantine) -> None:
-    """Before a batch: write the files of committed releases."""
-    if quarantine.verdicts.pending():
+    """Before a batch: write notes and files of committed releases."""
+    verdicts = quarantine.verdicts
+    for file in sorted(verdicts.files() - ReleaseNotes(quarantine.places.releases).files()):
+        _note(quarantine, file)
+    if verdicts.pending():
         land_pending(quarantine)
 
 
-def put_back(quarantine: Quarantine, ledger: Ledger, at: datetime) -> None:
-    """After the ledger was restored from a backup: record the lines in files of released lines as released."""
-    verdicts, places = quarantine.verdicts, quarantine.places
-    for folder in (places.landing, places.archive):
-        for path in sorted(folder.rglob("frontstage-release-*")):
-            if not is_release(path.name.encode()):
-                continue
-            name = path.name.partition("~")[0]
-            rows = [line.origin for _, line in decode(path.read_bytes()) if line.origin is not None]
-            with ledger.transaction():
-                verdicts.add_file(name)
-                verdicts.land(name)
-                verdicts.add(rows, Verdict("released", "restored", at, "put back from its file", name))
+def put_back(quarantine: Quarantine, ledger: Ledger) -> None:
+    """Record the releases that are noted beside the data and that the ledger, restored from a backup, does not know.
+
+    A file that nobody finds is left pending: it had not landed, or batches that read it are still to be put back.
+    """
+    verdicts, notes = quarantine.verdicts, ReleaseNotes(quarantine.places.releases)
+    noted = notes.files()  # listed first: a release that is noted meanwhile was committed before
+    for file in sorted(noted - verdicts.files()) if noted else ():
+        note = notes.read(file)
+        with ledger.transaction():
+            verdicts.add_file(file)
+            if note.verdict is not None:
+                verdicts.add(note.rows, note.verdict)
+            if note.verdict is None or _has_landed(quarantine, file):
+                verdicts.land(file)
+
+
+def _note(quarantine: Quarantine, file: str) -> ReleaseNote:
+    """Write the note of a committed release."""
+    verdicts = quarantine.verdicts
+    note = ReleaseNote(verdicts.rows_in(file), verdicts.verdict_in(file))
+    ReleaseNotes(quarantine.places.releases).write(file, note)
+    return note
+
+
+def _has_landed(quarantine: Quarantine, file: str) -> bool:
+    places = quarantine.places
+    return any(_is_file(path) for path in (places.landing / file, *places.archive.glob(f"*/{file}")))
+
+
+def _is_file(path: Path) -> bool:
+    """Whether this is a file, and no link to one."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False

@@ -32,6 +32,11 @@ class Places:
     claims: Path
     notes: Path  # a copy of every decision, beside its data
 
+    @property
+    def releases(self) -> Path:
+        """The folder of notes of releases."""
+        return self.notes / "releases"
+
     def waiting(self, path: str) -> Path:
         """The path of a file of events to retry: backlog, or events with an unknown member."""
         return self.tables / (UNKNOWN if path.startswith("unknown-") else BACKLOG) / path

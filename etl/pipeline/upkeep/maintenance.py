@@ -127,7 +127,7 @@ def remove_garbage(run: MicroBatch, *, dry_run: bool = False) -> Removed:
         garbage = (path for path, part in parts if part is not None and not decided(int(part[1]), path.name))
         total += _remove(garbage, GARBAGE_AFTER, dry_run=dry_run)
     total += _remove(run.places.mart.glob("*-part-*"), KEPT_FOR, keep=_open_files(run), dry_run=dry_run)
-    total += _remove(run.places.notes.glob("*.json"), KEPT_FOR, dry_run=dry_run)
+    total += _remove(sorted(run.places.notes.glob("*.json")), KEPT_FOR, dry_run=dry_run)  # the newest of a batch last
     total += _remove((run.places.tables / HELD).glob("*"), KEPT_FOR, keep=_aside(run.ledger), dry_run=dry_run)
     total += _remove((run.places.tables / CORRECTIONS).glob("*"), KEPT_FOR, dry_run=dry_run)
     waiting = {name for one in run.ledger.unknown_files() for name in (one.path, f"before-{one.path}")}

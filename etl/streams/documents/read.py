@@ -79,7 +79,7 @@ class DocumentReader:
     def read(self, one: Slice, source: SliceReader) -> Iterator[DocumentEvents]:
         """The documents of a slice, block by block."""
         if is_release(one.file.name):
-            for block in released.blocks(b"".join(source.blocks())):
+            for block in released.blocks(b"".join(source.blocks()), self.stream.source.format):
                 for found in self._split(one, block.lines):
                     yield replace(found, released_from=block.origins(found.events))
             return

@@ -72,14 +72,14 @@ class TablesBehind(TerminalError):
 
 
 def settle(run: MicroBatch) -> None:
-    """Reconcile. When they agree, this only reads one note and the newest log entry of every table."""
+    """Reconcile. When they agree, this only lists notes, and reads one and the newest log entry of every table."""
     notes = Notes(run.places.notes)
     newest = notes.newest()
+    for one in _quarantines(run):
+        release.put_back(one, run.ledger.book)  # first: nothing else tells the next run that verdicts are missing
     if newest is not None and newest.batch > _known(run):
         _finish(run, newest.batch)
         _put_back(run, notes, newest)
-        for one in _quarantines(run):
-            release.put_back(one, run.ledger.book, run.clock())
     for one in _quarantines(run):
         release.settle(one)
     known, published = _known(run), run.ledger.book.published()
