@@ -175,6 +175,7 @@ def test_results_are_written_while_they_are_made_and_named_when_all_are(
     site: DocumentSite, keep: list[str], peak: Callable[[], int]
 ) -> None:
     documents = {"stream": "logs", "window": "1 minute", "partitions": 1, "keep": keep}
+    (site.steps.settings.streams / "logs.toml").write_text(STREAM)  # of any size
     site.declare("links", documents=documents)
     site.land("a", [{"time": seconds(i / 10), "User": "u1", "x": {str(i): f"{i:05d}" * 8000}} for i in range(100)])
     figures = site.run()["correlations"]["links"]
