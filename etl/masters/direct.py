@@ -31,7 +31,7 @@ class PostgresMasters:
     rows_per_query: int
 
     @contextmanager
-    def pinned(self, owner: str, now: datetime, say: Progress) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
+    def pinned(self, owner: str, now: datetime, progress: Progress) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
         with exported_snapshot(self.dsn) as snapshot:
             yield tuple(self._pin(snapshot, master, now) for master in self.masters)
 
@@ -54,7 +54,7 @@ class DeltaMasters:
     pins: Path
 
     @contextmanager
-    def pinned(self, owner: str, now: datetime, say: Progress) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
+    def pinned(self, owner: str, now: datetime, progress: Progress) -> Iterator[tuple[PinnedMaster, ...]]:  # noqa: ARG002
         with ExitStack() as ends:
             yield tuple(self._pin(master, owner, now, ends) for master in self.masters)
 
@@ -88,17 +88,17 @@ class DirectMasters:
     pins: Path
 
     @contextmanager
-    def pinned(self, owner: str, now: datetime, say: Progress) -> Iterator[tuple[PinnedMaster, ...]]:
+    def pinned(self, owner: str, now: datetime, progress: Progress) -> Iterator[tuple[PinnedMaster, ...]]:
         in_postgres = [one for one in self.masters if one.store == "postgres"]
         in_delta = [one for one in self.masters if one.store == "delta"]
         with ExitStack() as open_ones:
             found: list[PinnedMaster] = []
             if in_postgres:
                 stores = PostgresMasters(self.dsn, in_postgres, self.rows_per_query)
-                found += open_ones.enter_context(stores.pinned(owner, now, say))
+                found += open_ones.enter_context(stores.pinned(owner, now, progress))
             if in_delta:
                 found += open_ones.enter_context(
-                    DeltaMasters(in_delta, self.path_of, self.pins).pinned(owner, now, say)
+                    DeltaMasters(in_delta, self.path_of, self.pins).pinned(owner, now, progress)
                 )
             by_name = {one.master.name: one for one in found}
             yield tuple(by_name[one.name] for one in self.masters)

@@ -67,7 +67,7 @@ def rows_name(origin: str, schema: pa.Schema) -> str:
 class Masters(Protocol):
     """One kind of store."""
 
-    def pinned(self, owner: str, now: datetime, say: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
+    def pinned(self, owner: str, now: datetime, progress: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
         """Pin every master at its currently committed version, or at the version this owner pinned before."""
         ...
 
@@ -116,39 +116,39 @@ class PagesMasters:
     source_of: Callable[[Master], MasterSource]
 
     @contextmanager
-    def pinned(self, owner: str, now: datetime, say: Progress) -> Iterator[tuple[PinnedMaster, ...]]:
+    def pinned(self, owner: str, now: datetime, progress: Progress) -> Iterator[tuple[PinnedMaster, ...]]:
         with ExitStack() as pins:
-            yield tuple(self._pin(master, owner, now, say, pins) for master in self.masters)
+            yield tuple(self._pin(master, owner, now, progress, pins) for master in self.masters)
 
-    def _pin(self, master: Master, owner: str, now: datetime, say: Progress, pins: ExitStack) -> PinnedMaster:
+    def _pin(self, master: Master, owner: str, now: datetime, progress: Progress, pins: ExitStack) -> PinnedMaster:
         store = page_store(self.root / store_name(master))
         try:
-            pinned = self._pinned(store, master, owner, now, say)
+            pinned = self._pinned(store, master, owner, now, progress)
         except DAMAGE as damage:
-            say(f"{damage}: done now, and what {owner} had pinned is given up")
+            progress(f"{damage}: done now, and what {owner} had pinned is given up")
             store.discard()
-            pinned = self._pinned(store, master, owner, now, say)
+            pinned = self._pinned(store, master, owner, now, progress)
         pins.push(_unless_repeatable(store, owner, now))
         return pinned
 
-    def _pinned(self, store: PageStore, master: Master, owner: str, now: datetime, say: Progress) -> PinnedMaster:
+    def _pinned(self, store: PageStore, master: Master, owner: str, now: datetime, progress: Progress) -> PinnedMaster:
         if store.pins.of(owner) is None:
-            self.sync(master, say)
+            self.sync(master, progress)
         return pinned_pages(store, master, store.pin(owner, now))
 
-    def sync(self, master: Master, say: Progress) -> Manifest:
+    def sync(self, master: Master, progress: Progress) -> Manifest:
         """Bring the store to the source's committed state: publish the first time and when required, else refresh."""
         store, source = page_store(self.root / store_name(master)), self.source_of(master)
         publisher = Publisher(store)
         try:
             return publisher.refresh_from(source)
         except NothingPublished:
-            say(f"publishing master {master.name} for the first time")
+            progress(f"publishing master {master.name} for the first time")
             store.number_on()
         except RepublishNeeded as needed:
-            say(f"{needed}: done now")
+            progress(f"{needed}: done now")
         manifest = publisher.publish_from(source)
-        say(f"master {master.name}: {manifest.rows:,} rows published as version {manifest.version}")
+        progress(f"master {master.name}: {manifest.rows:,} rows published as version {manifest.version}")
         return manifest
 
 

@@ -37,9 +37,9 @@ class Engine:
     settings: Settings
     folder: Path = field(kw_only=True)  # of the front stages
 
-    def pinned(self, owner: str, now: datetime, say: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
+    def pinned(self, owner: str, now: datetime, progress: Progress) -> AbstractContextManager[tuple[PinnedMaster, ...]]:
         """Pin every master at one version until the block ends; a retried batch gets the same versions."""
-        return self.masters.pinned(owner, now, say)
+        return self.masters.pinned(owner, now, progress)
 
     def plan(self, pinned: Sequence[PinnedMaster], control: Control, tasks: int, progress: Progress) -> EnrichPlan:
         """The plan for workers; front stages are first brought to the pinned versions."""

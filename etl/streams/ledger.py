@@ -57,7 +57,7 @@ class BatchRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCorrelation:
     """A correlation that has run: its declaration and its state."""
 
     declared: Mapping[str, Any]
@@ -149,10 +149,10 @@ class StreamLedger(BatchRows[BatchRecord]):
             self.book.fence(epoch)
             self._execute("delete from etl.segment where number = any(%(numbers)s)", {"numbers": list(numbers)})
 
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, KnownCorrelation]:
         """Every correlation of SQL that has run, with its state as of the last decision."""
         return {
-            name: Known(declared, CorrelationState.from_json(since, state, runs))
+            name: KnownCorrelation(declared, CorrelationState.from_json(since, state, runs))
             for name, declared, since, state, runs in self._known()
             if state.get("kind") != DOCUMENTS
         }

@@ -30,7 +30,7 @@ from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import LATE, QUARANTINE, RESULTS
 
 if TYPE_CHECKING:
-    from etl.streams.ledger import Known
+    from etl.streams.ledger import KnownCorrelation
     from etl.streams.microbatch import MicroBatch
 
 _NEWEST_KEPT = 100  # newest batches, kept at any age
@@ -90,7 +90,7 @@ def _expired_segments(run: MicroBatch) -> list[Segment]:
     return [one for one in segments if one.latest < needed.get(one.stream, one.latest + 1)]
 
 
-def _needed_since(run: MicroBatch, known: dict[str, Known]) -> dict[str, int]:
+def _needed_since(run: MicroBatch, known: dict[str, KnownCorrelation]) -> dict[str, int]:
     """The earliest event time of a stored tuple of any correlation, by stream."""
     since: dict[str, int] = {}
     for declared in run.catalog.correlations:

@@ -15,7 +15,7 @@ from etl.streams.declared import stages_of
 from etl.streams.documents.figures import routing_name
 from etl.streams.documents.first import Planner
 from etl.streams.documents.state import DocumentPlan
-from etl.streams.ledger import BatchRecord, Known, KnownDocuments
+from etl.streams.ledger import BatchRecord, KnownCorrelation, KnownDocuments
 from etl.streams.state.first_state import first_state
 from etl.streams.tasks.plan import BatchPlan, CorrelationPlan, StreamPlan, reader_of
 
@@ -27,7 +27,7 @@ def plan_batch(
     run: MicroBatch,
     began: BatchRecord,
     slices: Mapping[str, list[Slice]],
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownCorrelation],
     documents: Mapping[str, KnownDocuments],
     lines: LineChoice = ALL_LINES,
 ) -> BatchPlan:
@@ -80,7 +80,7 @@ def _correlation(
     one: Correlation,
     batch: int,
     slices: Mapping[str, list[Slice]],
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownCorrelation],
     lines: LineChoice,
 ) -> CorrelationPlan:
     query = run.query(one)

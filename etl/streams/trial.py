@@ -19,7 +19,7 @@ from etl.streams import publishing
 from etl.streams.adhoc.planning import Planned
 from etl.streams.decision import Gathered
 from etl.streams.documents.second_round import second_round
-from etl.streams.ledger import NAME, BatchRecord, Known, KnownDocuments
+from etl.streams.ledger import NAME, BatchRecord, KnownCorrelation, KnownDocuments
 from etl.streams.planning import plan_batch
 from etl.streams.tasks.plan import BatchPlan
 
@@ -47,7 +47,7 @@ class BatchTrial:
     of: MicroBatch
     began: BatchRecord
     by_stream: Mapping[str, list[Slice]]
-    known: Mapping[str, Known]
+    known: Mapping[str, KnownCorrelation]
     documents: Mapping[str, KnownDocuments]
 
     @property

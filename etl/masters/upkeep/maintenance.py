@@ -122,13 +122,13 @@ def publish(settings: Settings, dsn: str, master: Master, rows_so_far: RowsSoFar
 
 
 def refresh(
-    settings: Settings, dsn: str, master: Master, say: Progress, rows_so_far: RowsSoFar = _no_progress
+    settings: Settings, dsn: str, master: Master, progress: Progress, rows_so_far: RowsSoFar = _no_progress
 ) -> PublishResult:
     """Bring the store to the source's committed state. Reports why when all rows have to be read."""
     began = time.monotonic()
     before = _rows_version(store_of(settings, master))
     source = ObservedSource(source_of(settings, dsn, master), rows_so_far)
-    manifest = PagesMasters(settings.master_pages, [master], lambda _: source).sync(master, say)
+    manifest = PagesMasters(settings.master_pages, [master], lambda _: source).sync(master, progress)
     return _publish_result(master, manifest, source, began, before)
 
 
@@ -205,7 +205,7 @@ def prune(settings: Settings, dsn: str, master: Master, now: datetime) -> int:
     return 0 if unread is None else prune_change_log(dsn, master.table, {"snapshot": f"{unread + 1}:{unread + 1}:"})
 
 
-def run(settings: Settings, dsn: Callable[[], str], work: str, name: str, say: Progress = print) -> dict[str, Any]:
+def run(settings: Settings, dsn: Callable[[], str], work: str, name: str, progress: Progress = print) -> dict[str, Any]:
     """Run one of the operations by its name; the result is JSON without secrets.
 
     A master that no batch has used has no pages, and only `publish` makes them; raises `NothingPublished` for others.
@@ -218,19 +218,19 @@ def run(settings: Settings, dsn: Callable[[], str], work: str, name: str, say: P
     if work == "publish":
         done = publish(settings, dsn(), master)
     elif work == "refresh":
-        done = refresh(settings, dsn(), master, say)
+        done = refresh(settings, dsn(), master, progress)
     elif work == "compact":
         done = compact_and_collect(settings, master, now)
     else:
         assert work == "prune", f"{work} is not an operation"
         pruned = prune(settings, dsn(), master, now)
-        say(f"{name}: {pruned:,} entries of the change log are forgotten")
+        progress(f"{name}: {pruned:,} entries of the change log are forgotten")
         return {"master": name, "pruned": pruned}
-    say(done.sentence)
+    progress(done.sentence)
     return done.as_json()
 
 
-def care(settings: Settings, dsn: str, say: Progress) -> list[dict[str, Any]]:
+def care(settings: Settings, dsn: str, progress: Progress) -> list[dict[str, Any]]:
     """Compact the pages of every master and prune its change log; unpublished masters are skipped."""
     done: list[dict[str, Any]] = []
     for master in declared_masters(settings) if settings.master_store == "pages" else ():
@@ -239,7 +239,7 @@ def care(settings: Settings, dsn: str, say: Progress) -> list[dict[str, Any]]:
             compacted = compact_and_collect(settings, master, now)
         except NothingPublished:
             continue
-        say(compacted.sentence)
+        progress(compacted.sentence)
         done.append({**compacted.as_json(), "pruned": prune(settings, dsn, master, now)})
     return done
 

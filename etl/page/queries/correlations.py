@@ -88,7 +88,7 @@ class CorrelationDetail:
         return self.batches[-1] if self.batches else None
 
 
-def standing(connection: postgres.Connection, kinds: Mapping[str, str]) -> list[CorrelationNow]:
+def current(connection: postgres.Connection, kinds: Mapping[str, str]) -> list[CorrelationNow]:
     """The status of every declared correlation; `kinds` has the kind of each."""
     known = {row["name"]: row for row in rows(connection, "page_correlations")}
     newest = rows(connection, "page_figures")

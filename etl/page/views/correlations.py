@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from etl.page.panels import panels
 from etl.page.queries.batches import PAGE_SIZE, newest, of_run
-from etl.page.queries.correlations import NAME, detail, standing, streams
+from etl.page.queries.correlations import NAME, current, detail, streams
 from etl.page.queries.history import SpanName, history
 from etl.page.queries.sites import over_sites
 from etl.page.rendering import page, root
@@ -30,7 +30,7 @@ router = APIRouter(prefix="/c", dependencies=[Depends(_may_see)])
 def all_correlations(request: Request, guest: Guest) -> HTMLResponse:
     """Every declared correlation, and what the newest batch read of every stream."""
     with guest.site.ledger() as ledger:
-        found, read = standing(ledger, guest.site.local_kinds), streams(ledger)
+        found, read = current(ledger, guest.site.local_kinds), streams(ledger)
         sites, batches = over_sites(ledger, guest.site.over_sites), newest(ledger, NAME, limit=10)
     return page(request, "correlations_now.html.j2", correlations=found, sites=sites, streams=read, batches=batches)
 

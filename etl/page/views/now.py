@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from etl.page.charts import sparkline
-from etl.page.queries.correlations import standing
+from etl.page.queries.correlations import current
 from etl.page.queries.overview import overview
 from etl.page.queries.sites import over_sites
 from etl.page.rendering import page
@@ -24,7 +24,7 @@ def now(request: Request, guest: Guest) -> HTMLResponse:
     """Is the warehouse fresh, complete and correct?"""
     with guest.site.ledger() as ledger:
         pipelines = overview(ledger, guest.pipelines, datetime.now(UTC))
-        correlations = standing(ledger, guest.site.local_kinds) if guest.sees_correlations else []
+        correlations = current(ledger, guest.site.local_kinds) if guest.sees_correlations else []
         sites = over_sites(ledger, guest.site.over_sites) if guest.sees_correlations else []
     return page(
         request,

@@ -35,14 +35,14 @@ log = structlog.get_logger("stack")
 
 
 @dataclass(slots=True)
-class Kept:
+class SupervisedService:
     """A service: its start function, dependencies and recent history."""
 
     name: str
     begin: Begin
     guarded: Guarded
     status: Status = "starting"
-    needs: tuple[Kept, ...] = ()
+    needs: tuple[SupervisedService, ...] = ()
     ends: list[tuple[float, str]] = field(default_factory=list)  # when and why, without excused ones
     due: float = 0.0
     since: float = 0.0  # when it last began to run
@@ -96,7 +96,7 @@ class Watch:
     """The services of one stack, in the order in which they were started."""
 
     def __init__(self, changed: Callable[[dict[str, Status]], None], every_s: float = 0.25) -> None:
-        self.kept: list[Kept] = []
+        self.kept: list[SupervisedService] = []
         self._changed, self._every_s = changed, every_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -104,7 +104,7 @@ class Watch:
     def add(self, name: str, begin: Begin, needs: Sequence[str] = (), probe: Probe | None = None) -> Guarded:
         """Begin a service, which is supervised from `start` on. `needs`: its dependencies."""
         needed = tuple(kept for kept in self.kept if kept.name in needs)
-        kept = Kept(name, begin, begin(), needs=needed, probe=probe)
+        kept = SupervisedService(name, begin, begin(), needs=needed, probe=probe)
         self.kept.append(kept)
         self._changed(self.statuses())
         return kept.guarded

@@ -13,7 +13,7 @@ from etl.streams.declared import Catalog, compiled
 from etl.streams.documents.explain import document_standing, explain_documents
 from etl.streams.inspection import figures
 from etl.streams.inspection.moments import moment
-from etl.streams.ledger import Known, StreamLedger
+from etl.streams.ledger import KnownCorrelation, StreamLedger
 from etl.streams.sites.explain import explain_sites, site_standing
 from etl.streams.sites.ledger import SiteLedger
 from etl.streams.tasks.plan import Places
@@ -48,7 +48,7 @@ def status(catalog: Catalog, ledger: StreamLedger) -> dict[str, Any]:
             "bytes": sum(segment.bytes for segment in own),
             "latest": moment(max(segment.latest for segment in own)) if own else None,
         }
-    correlations = {one.name: _standing(one, known.get(one.name)) for one in catalog.correlations}
+    correlations = {one.name: _current(one, known.get(one.name)) for one in catalog.correlations}
     documents = ledger.known_documents()
     correlations |= {one.name: document_standing(one, documents.get(one.name)) for one in catalog.documents}
     over_sites = SiteLedger(ledger.connection)
@@ -62,7 +62,7 @@ def status(catalog: Catalog, ledger: StreamLedger) -> dict[str, Any]:
     }
 
 
-def _standing(declared: Correlation, known: Known | None) -> dict[str, Any]:
+def _current(declared: Correlation, known: KnownCorrelation | None) -> dict[str, Any]:
     if known is None:
         return {"since": None}
     state = known.state
@@ -108,7 +108,7 @@ def _source(query: Query, alias: str) -> dict[str, Any]:
     return {"stream": source.stream, "event_time": source.event_time, "selection": selection}
 
 
-def _step(number: int, step: JoinStep, known: Known | None) -> dict[str, Any]:
+def _step(number: int, step: JoinStep, known: KnownCorrelation | None) -> dict[str, Any]:
     plan: dict[str, Any] = {
         "step": number,
         "left": step.left,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from etl.streams.ledger import Known, KnownDocuments
+from etl.streams.ledger import KnownCorrelation, KnownDocuments
 from etl.streams.state.change import refuse_change, refuse_document_change, refuse_kind
 
 if TYPE_CHECKING:
     from etl.streams.microbatch import MicroBatch
 
 
-def known_correlations(run: MicroBatch) -> dict[str, Known]:
+def known_correlations(run: MicroBatch) -> dict[str, KnownCorrelation]:
     """Correlations that have run; raises if one of them would miss the batch."""
     known = run.ledger.known()
     _refuse_missing(run, known.keys())

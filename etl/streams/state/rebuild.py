@@ -27,7 +27,7 @@ from etl.correlate.watermark import Watermark
 from etl.streams.decision import Evolved
 from etl.streams.declared import compiled
 from etl.streams.inspection.moments import microseconds_of
-from etl.streams.ledger import Known
+from etl.streams.ledger import KnownCorrelation
 from etl.streams.state.state_files import RunWriter, StateRun, open_run
 from etl.streams.storage.files import FileDamaged
 from etl.streams.storage.log import Segment, SegmentRows
@@ -40,7 +40,7 @@ Counts = Counter[tuple[int, Side, int]]
 """Stored tuples by step, side and period."""
 
 
-def rebuild_damaged(run: MicroBatch, known: Mapping[str, Known]) -> bool:
+def rebuild_damaged(run: MicroBatch, known: Mapping[str, KnownCorrelation]) -> bool:
     """Verify all state files; rebuild damaged correlations. False when none was damaged: the cause is elsewhere."""
     rebuilt = False
     for declared in run.catalog.correlations:
@@ -63,7 +63,7 @@ def _damage(run: MicroBatch, runs: Iterable[StateRun]) -> FileDamaged | None:
     return None
 
 
-def _rebuilt(run: MicroBatch, declared: Correlation, known: Known, damage: FileDamaged) -> Evolved:
+def _rebuilt(run: MicroBatch, declared: Correlation, known: KnownCorrelation, damage: FileDamaged) -> Evolved:
     query, state = compiled(declared, run.catalog.streams), known.state
     if query.distinct:
         raise damage  # the state of DISTINCT goes back further than the log

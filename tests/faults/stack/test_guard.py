@@ -28,7 +28,7 @@ from etl.stack.supervision.processes import (
     sweep,
     wait_until,
 )
-from etl.stack.supervision.supervisor import FORGIVEN, Kept, Watch
+from etl.stack.supervision.supervisor import FORGIVEN, SupervisedService, Watch
 
 pytestmark = pytest.mark.stack
 
@@ -224,7 +224,7 @@ def test_a_service_that_keeps_ending_is_given_up(tmp_path: Path) -> None:
         assert wait_until(lambda: guarded.poll() is not None, 120)
         return guarded
 
-    kept = Kept("short", begin, begin(), status="running")
+    kept = SupervisedService("short", begin, begin(), status="running")
     statuses = []
     for second in range(0, 240, 20):  # far enough apart for every pause to be over
         kept.look(float(second))

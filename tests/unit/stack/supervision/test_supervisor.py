@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from etl.stack.supervision.probe import Probe
 from etl.stack.supervision.processes import Guarded, wait_until
-from etl.stack.supervision.supervisor import EXCUSED_S, FAILED_PAUSE_S, FORGIVEN, Kept, Watch
+from etl.stack.supervision.supervisor import EXCUSED_S, FAILED_PAUSE_S, FORGIVEN, SupervisedService, Watch
 
 
 @dataclass
@@ -39,8 +39,8 @@ def guarded(code: int | None = None) -> Guarded:
     return cast(Guarded, Running(code))
 
 
-def kept(name: str = "service", needs: tuple[Kept, ...] = (), **given: Any) -> Kept:
-    return Kept(name, given.get("begin", guarded), given.get("guarded", guarded()), "running", needs)
+def kept(name: str = "service", needs: tuple[SupervisedService, ...] = (), **given: Any) -> SupervisedService:
+    return SupervisedService(name, given.get("begin", guarded), given.get("guarded", guarded()), "running", needs)
 
 
 def test_a_service_that_keeps_ending_is_called_failed_and_still_tried() -> None:
