@@ -67,7 +67,7 @@ def test_runs_in_blocks_make_the_same_pairs_in_the_same_order(
         assert made.pairs.right.tolist() == whole.pairs.right.tolist()
     of = FPTree.build(found)
     arrays, limits = of.arrays, np.arange(len(found), dtype=np.int64)
-    blocks = descend(arrays, of.header, arrays.offsets, arrays.ranks, arrays.labels, limits, limits, block_runs)
+    blocks = descend(arrays, of.header, arrays.offsets, arrays.ranks, arrays.labels, limits, block_runs)
     assert all(len(block.runs) < block_runs + max(len(found), 1) for block in blocks)
 
 

@@ -95,8 +95,7 @@ class Block(NamedTuple):
 
 
 def descend(
-    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64,
-    block_runs: int = BLOCK_RUNS,
+    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, block_runs: int = BLOCK_RUNS
 ) -> Iterator[Block]:  # fmt: skip
     """The runs of each document among the first `limits` of the tree, in blocks of about `block_runs`."""
     values = np.full(tree.attributes, ABSENT, np.int32)  # of the probing document, by rank
@@ -104,16 +103,14 @@ def descend(
     room = min(block_runs, int(limits.sum())) + int(limits.max(initial=0))
     runs, done = np.empty((room, 3), np.int32), 0  # unused pages are never touched
     while done < len(limits):
-        count, done = _descend(
-            tree, header, offsets, ranks, labels, limits, numbers, done, block_runs, values, stack, runs
-        )
+        count, done = _descend(tree, header, offsets, ranks, labels, limits, done, block_runs, values, stack, runs)
         yield Block(runs[:count], done)
 
 
 @kernel
 def _descend(
-    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, numbers: I64,
-    number: int, block_runs: int, values: I32, stack: I64, found: I32,
+    tree: TreeArrays, header: Header, offsets: I64, ranks: I32, labels: I32, limits: I64, number: int,
+    block_runs: int, values: I32, stack: I64, found: I32,
 ) -> tuple[int, int]:  # fmt: skip
     """Fill a block from the document `number` on: the count of its runs, and the document after the last one."""
     count = 0
@@ -125,7 +122,7 @@ def _descend(
                 known |= labels[position] >= 0
                 mask |= np.uint64(1) << np.uint64(ranks[position] & 63)
         if known and limits[number] > 0:
-            probe = Probe(numbers[number], limits[number], mask, low, high)
+            probe = Probe(number, limits[number], mask, low, high)
             count = _descend_one(tree, header, probe, values, ranks, labels, stack, found, count)
         for position in range(low, high):
             if ranks[position] >= 0:

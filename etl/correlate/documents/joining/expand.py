@@ -20,16 +20,16 @@ from etl.columnar.jit import kernel
 from etl.correlate.documents.dictionary import I32, I64, U64
 from etl.correlate.documents.joining.descent import Block
 from etl.correlate.documents.joining.tree import FPTree
-from etl.correlate.documents.model import Documents, Pairs
+from etl.correlate.documents.model import Pairs
 
 _RESERVED = 1 << 23  # pairs that room may be reserved for on an estimate alone
 
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """Documents with their partitions below this joiner's, one row of words each (no words: none)."""
+    """Ids of documents with their partitions below this joiner's, one row of words each (no words: none)."""
 
-    documents: Documents
+    ids: I64
     lower: U64
 
 
@@ -51,7 +51,7 @@ def make_pairs(tree: FPTree, tree_lower: U64, probing: Probing, blocks: Iterator
     lower, others = tree_lower[tree.order], probing.lower
     if not (lower.any() and others.any()):
         lower, others = nowhere_else(len(lower)), nowhere_else(len(others))
-    ids, probe_ids = tree.documents.ids[tree.order], probing.documents.ids
+    ids, probe_ids = tree.documents.ids[tree.order], probing.ids
     results, found = _Results(max(at_most, 0)), 0
     for block in blocks:
         count = _count(block.runs, lower, others) if lower.shape[1] else block.pairs

@@ -51,14 +51,15 @@ class FPTreeJoin:
         own = nowhere_else(len(documents)) if lower is None else lower
         made = [self.probe(documents, own, at_most)]
         fresh = Stored.of(documents, own)
-        left = at_most - len(made[0].pairs)
-        made.append(make_pairs(fresh.tree, own, Probing(documents, own), fresh.tree.self_join(), left))
+        order, left = fresh.tree.order, at_most - len(made[0].pairs)
+        probing = Probing(documents.ids[order], own[order])  # in the order of the tree, as runs come
+        made.append(make_pairs(fresh.tree, own, probing, fresh.tree.self_join(), left))
         self._keep(fresh)
         return total(made)
 
     def probe(self, documents: Documents, lower: U64 | None = None, at_most: int = UNBOUNDED) -> Made:
         """The pairs of these documents with those stored, without storing them."""
-        probing = Probing(documents, nowhere_else(len(documents)) if lower is None else lower)
+        probing = Probing(documents.ids, nowhere_else(len(documents)) if lower is None else lower)
         made: list[Made] = []
         for part in self.stored:
             runs = part.tree.probe(documents)

@@ -73,17 +73,15 @@ class FPTree:
     def self_join(self) -> Iterator[Block]:
         """Every joinable pair of the tree's documents once: each document with those before it in the tree.
 
-        A run (number, from, to) joins the document `number` with `order[from:to]`.
+        A run (number, from, to) joins the document `order[number]` with `order[from:to]`.
         """
         of, limits = self.arrays, np.arange(len(self.documents), dtype=np.int64)
-        header = self._header_without_first()
-        return descend(of, header, of.offsets, of.ranks, of.labels, limits, self.order)
+        return descend(of, self._header_without_first(), of.offsets, of.ranks, of.labels, limits)
 
     def probe(self, documents: Documents) -> Iterator[Block]:
         """All joins of these documents with documents of the tree: runs (position among these, from, to)."""
         limits = np.full(len(documents), len(self.documents), np.int64)
-        numbers = np.arange(len(documents), dtype=np.int64)
-        return descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits, numbers)
+        return descend(self.arrays, self.header, documents.offsets, *self._in_tree(documents), limits)
 
     @cached_property
     def header(self) -> Header:
