@@ -30,7 +30,7 @@ from tests.support.site import Ended, order
 
 TABLES = ("fact", "quarantine", "backlog")
 LEDGER = ("etl.pipeline", "etl.batch", "etl.input_slice", "etl.claim_run", "etl.backlog_file", "etl.total",
-          "etl.quarantine_verdict", "etl.release_file", "mart.orders", "mart.daily_sales")  # fmt: skip
+          "etl.release_file", "etl.quarantine_verdict", "mart.orders", "mart.daily_sales")  # fmt: skip
 KEYS = st.integers(1, 12)
 RELEASES = (None, "after the release is decided", "after the release has landed")
 CUSTOMERS = st.integers(8, 14)  # of which 11 and above come later, or never
