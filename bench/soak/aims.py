@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.measured import aim
-from bench.soak.samples import LISTED, SHORT_LIVED
+from bench.soak.samples import LISTED, OTHERS, SHORT_LIVED
 
 MOST_GROWTH, FEW_FILES = 1.15, 16  # fewer files than that are not worth compacting
 FRESH_S, MOST_CLAIM_RUNS = 60, 40
@@ -40,7 +40,7 @@ def _quarters(samples: Samples, name: str) -> tuple[list[float], list[float]]:
 def flat(samples: Samples) -> list[str]:
     """The figures of processes that have to stay: those of every kind that outlives a task."""
     names = {name for one in samples for name in one if name.startswith(("memory_mb ", "open_files "))}
-    return sorted(name for name in names if not name.endswith(SHORT_LIVED))
+    return sorted(name for name in names if not name.endswith((SHORT_LIVED, OTHERS)))
 
 
 def aims(
@@ -51,6 +51,7 @@ def aims(
             aim(f"{name}: last quarter / second quarter", growth(samples, name), most=MOST_GROWTH)
             for name in flat(samples)
         ),
+        aim("processes of no known kind at the end", _left_over(samples), most=0),
         *(_listing(samples, name) for name in LISTED),
         aim("runs of claims at most", max((one["claim_runs"] for one in samples), default=0.0), most=MOST_CLAIM_RUNS),
         aim("backlog at its most", max((one["backlog"] for one in samples), default=0.0), least=1),
@@ -59,6 +60,11 @@ def aims(
         aim("runs of Airflow that failed", failed_runs, most=0),
         aim("freshness p95, s", fresh["p95"], most=FRESH_S),
     ]
+
+
+def _left_over(samples: Samples) -> float | None:
+    """Such processes come and go; what stays is nobody's."""
+    return samples[-1].get(f"processes {OTHERS}", 0.0) if samples else None
 
 
 def _listing(samples: Samples, name: str) -> dict[str, Any]:

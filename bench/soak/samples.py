@@ -15,6 +15,7 @@ from etl.settings import Settings
 
 EVERY_S = 5.0
 SHORT_LIVED = "airflow task"
+OTHERS = "others"
 TABLES = ("fact", "quarantine", "backlog")
 LISTED = ("landed_files", *(f"{table}_files" for table in TABLES))
 Sample = dict[str, float]
@@ -46,7 +47,7 @@ def kind(command: Sequence[str]) -> str:
             return name
     if command and command[0].endswith("java"):
         return "jvm"
-    return next((name for program, name in _PROGRAMS.items() if program in line), "others")
+    return next((name for program, name in _PROGRAMS.items() if program in line), OTHERS)
 
 
 def processes(supervisor: int) -> Sample:

@@ -66,6 +66,13 @@ def test_a_process_that_came_or_went_in_between_is_not_called_flat() -> None:
         assert missed(found) == ["memory_mb driver"]
 
 
+def test_processes_of_no_known_kind_may_come_and_go_and_none_may_stay() -> None:
+    assert missed(samples(**{"processes others": lambda at: float(at < 99), "memory_mb others": lambda _: 9.0})) == []
+    assert missed(samples(**{"processes others": lambda at: float(at > 90)})) == [
+        "processes of no known kind at the end"
+    ]
+
+
 def test_settings_of_its_user_do_not_reach_the_stack_of_a_soak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"POSTGRES_DSN": "postgresql://me@db/x", "VAR": "/srv/var", "SCHEDULE": "none"}.items():
         monkeypatch.setenv(f"FRONTSTAGE_{name}", value)
