@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from etl.adapters import ledger
 from etl.errors import Busy, TerminalError
@@ -115,15 +116,48 @@ def test_a_held_batch_loses_nothing_however_long_it_is_held(site: Site) -> None:
     assert site.totals()["fact"] == 1
 
 
-def test_tables_of_many_files_are_compacted_but_not_the_backlog(site: Site) -> None:
-    for number in range(1, 18):
-        site.land(f"f{number}.jsonl", order(number), order(1000 + number, customer_id=999))
+def test_tables_of_many_files_are_compacted_and_of_the_backlog_those_in_which_no_event_waits(site: Site) -> None:
+    for number in range(1, 19):
+        site.land(f"f{number}.jsonl", order(number), order(1000 + number, customer_id=998 + number % 2))
         site.run()
     tables = Recorded()
-    maintain(site, tables)
-    assert "fact" in tables.optimized
-    assert "backlog" not in tables.optimized, "the ledger names its files for as long as events wait"
+    assert maintain(site, tables)["optimized"] == ["fact"], "an event waits in every file of the backlog"
+    assert "backlog" not in tables.optimized, "OPTIMIZE would take files whose names the ledger has"
     assert {"fact", "quarantine", "backlog", "dim_customer", "dim_product"} <= set(tables.vacuumed)
+
+    for number, name in enumerate(["wait.jsonl", "more.jsonl"]):
+        site.land(name, *(order(2000 + 100 * number + one, customer_id=999) for one in range(5)))
+        site.run()
+    before = site.rows("backlog").sort_by("order_id")
+    arrive(site, 999)
+    site.run()
+    files = len(backlog_files(site))
+    assert maintain(site)["optimized"] == [], "nine and two files are not many"
+    arrive(site, 998)
+    site.run()
+    waiting = site.land("last.jsonl", order(3000, customer_id=997))
+    site.run()
+    assert maintain(site, dry_run=True)["optimized"] == ["backlog"]
+    assert len(backlog_files(site)) == files + 1
+    assert maintain(site)["optimized"] == ["backlog"]
+    assert len(backlog_files(site)) == 2, "the settled ones as one, and the one that is waited in"
+    after = site.rows("backlog").sort_by("order_id")
+    assert after.slice(0, before.num_rows).equals(before.select(after.column_names))
+    assert site.inventory().faults == []
+    site.restarted()
+    arrive(site, 997)
+    site.run()
+    assert (site.totals()["backlog_open"], site.inventory().faults, waiting.exists()) == (0, [], True)
+
+
+def arrive(site: Site, customer: int) -> None:
+    site.execute(
+        "insert into master.customers values (%s, 'Late', 'Road', 'FRANCE', 'EUROPE', 'MACHINERY', '+1', 5)", customer
+    )
+
+
+def backlog_files(site: Site) -> list[str]:
+    return list(DeltaTable(str(site.settings.warehouse / site.pipeline / "backlog")).file_uris())
 
 
 def test_old_archived_input_goes_and_the_count_from_raw_files_still_adds_up(site: Site) -> None:

@@ -17,7 +17,7 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -66,7 +66,11 @@ class DeltaAppender:
         """Add a batch's files to the table, creating it with the first; False when they are in it already."""
         while self.newest_batch() < batch:
             require_whole(self.folder, files, batch)
-            actions = [_commit_info(batch), *self._first(files[0]), self._transaction(batch)]
+            actions = [
+                _commit_info("WRITE", batch=str(batch), operationParameters={"mode": "Append"}),
+                *self._first(files[0]),
+                self._transaction(batch),
+            ]
             if self._commit([*actions, *map(self._added, files)]):
                 self._batch = batch
                 # The batch is in the table; without a checkpoint readers only take longer. The next entry tries again.
@@ -74,6 +78,20 @@ class DeltaAppender:
                     self._checkpoint()
                 return True
         return False
+
+    def replace(self, files: Mapping[str, int], merged: DataFile, version: int) -> bool:
+        """Replace files, given with their sizes, by one with the same rows; False unless `version` is the newest."""
+        self._refresh()
+        if self._version != version:
+            return False
+        now = {"deletionTimestamp": _now_ms(), "dataChange": False, "partitionValues": {}}
+        removed = [{"remove": {"path": quote(path), "size": size, **now}} for path, size in files.items()]
+        added = self._added(merged)["add"] | {"dataChange": False}
+        if not self._commit([_commit_info("OPTIMIZE"), *removed, {"add": added}]):
+            return False
+        with suppress(DeltaError, OSError):
+            self._checkpoint()
+        return True
 
     # ── what is there ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,9 +199,8 @@ def _beginning(schema: pa.Schema) -> tuple[Action, Action]:
     return protocol, metadata
 
 
-def _commit_info(batch: int) -> Action:
-    how = {"operation": "WRITE", "operationParameters": {"mode": "Append"}, "engineInfo": "frontstage"}
-    return {"commitInfo": {"timestamp": _now_ms(), **how, "batch": str(batch)}}
+def _commit_info(operation: str, **more: Any) -> Action:
+    return {"commitInfo": {"timestamp": _now_ms(), "operation": operation, "engineInfo": "frontstage", **more}}
 
 
 def _now_ms() -> int:

@@ -11,7 +11,7 @@ the newest entries alone; nothing is read when the newest entry is unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,11 @@ class DeltaLog:
         require_whole(self.folder(table), files, batch)
         sync_files(self.folder(table) / one.path for one in files)  # before an entry relies on them
         return appender.add(files, batch)
+
+    def replace(self, table: str, files: Mapping[str, int], merged: DataFile) -> bool:
+        """Replace files, given with their sizes, by one with the same rows; False when somebody else commits meanwhile."""
+        opened = self._now(table)
+        return opened.appender.replace(files, merged, opened.handle.version())
 
     def newest_correction(self, table: str) -> int:
         """The newest batch that has corrected rows of this table; 0 when none has."""

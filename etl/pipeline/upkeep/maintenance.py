@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from etl.adapters import claims
+from etl.adapters.delta.compact import compact, mergeable
 from etl.errors import TerminalError
 from etl.pipeline import recover
 from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN
@@ -212,9 +213,16 @@ def _tables(run: MicroBatch) -> Iterator[str]:
 
 
 def _optimized(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iterator[str]:
-    """Compact tables of many files. Not the backlog: the ledger names its files for as long as events wait there."""
+    """Compact tables of many files; of the backlog those in which no event waits, for the ledger names the others."""
     for table in _tables(run):
-        if tables is not None and table != BACKLOG and len(run.delta.table(table).file_uris()) >= MANY_FILES:
+        if table == BACKLOG:
+            keep = {one.path for one in run.ledger.backlog_files()} | _begun(run.ledger, table)
+            files = mergeable(run.delta, table, keep)
+            if len(files) >= MANY_FILES:
+                if not dry_run:
+                    compact(run.delta, table, files)
+                yield table
+        elif tables is not None and len(run.delta.table(table).file_uris()) >= MANY_FILES:
             if not dry_run:
                 tables.optimize(run.delta.folder(table))
             yield table

@@ -1,0 +1,54 @@
+"""Compaction of chosen files of a table: many small ones become one, all others keep their names.
+
+    small files, except those to keep ──▶ one file, synced ──▶ one log entry: remove them, add it; no row changes
+
+OPTIMIZE cannot spare files, and the ledger names those in which events wait. Removed files stay in the folder until
+VACUUM's retention, so whoever has their names still reads them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from etl.adapters.delta.data_files import write_part
+from etl.adapters.delta.log import DeltaLog
+
+SMALL_BYTES, MOST_BYTES = 16 * 2**20, 64 * 2**20
+"""A file that is worth compacting, and the sum of those that become one."""
+Sizes = dict[str, int]
+
+
+def mergeable(delta: DeltaLog, table: str, keep: Collection[str]) -> Sizes:
+    """Small files of a table with their sizes, except those to keep."""
+    actions: Any = pa.table(delta.table(table).get_add_actions())
+    sizes = zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True)
+    return {path: size for path, size in sizes if size < SMALL_BYTES and path not in keep}
+
+
+def compact(delta: DeltaLog, table: str, files: Sizes) -> int:
+    """Merge these files; returns how many there are fewer."""
+    fewer = 0
+    for group in _groups(files):
+        parts = [pq.read_table(delta.folder(table) / path) for path in group]
+        rows = pa.concat_tables(parts, promote_options="default")  # columns that were added later are NULL
+        merged = write_part(delta.root, table, f"compacted-{secrets.token_hex(8)}.parquet", rows)
+        if delta.replace(table, group, merged):
+            fewer += len(group) - 1
+    return fewer
+
+
+def _groups(files: Sizes) -> Iterator[Sizes]:
+    """Groups of files, each small enough to be read at once."""
+    group: Sizes = {}
+    for path, size in sorted(files.items()):
+        if group and sum(group.values()) + size > MOST_BYTES:
+            yield group
+            group = {}
+        group[path] = size
+    if len(group) > 1:
+        yield group
