@@ -31,6 +31,7 @@ from etl.adapters.regular_file import reason_of
 from etl.adapters.verdicts import Verdicts
 from etl.contract.model import Format, Pipeline
 from etl.ingest.lines import LineReader
+from etl.ingest.parquet_batches import bounded_batches
 from etl.pipeline.input import topic_lines
 from etl.pipeline.review.release_notes import ReleaseNotes
 from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
@@ -38,7 +39,6 @@ from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
 Identity = tuple[int, int]
 """Device and inode of a file."""
 _BLOCK = 16 * 2**20
-_ROWS_AT_ONCE = 65_536  # as a batch reads them: rows before a damaged part count
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +300,8 @@ def _parquet_rows(path: Path) -> int:
     """Rows that can be read; what cannot be read is one event in quarantine."""
     count = 0
     try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_ROWS_AT_ONCE):
+        with path.open("rb", buffering=0) as file:
+            for batch in bounded_batches(file):  # as a batch reads them: rows before a damaged part count
                 count += batch.num_rows
     except (pa.ArrowException, OSError):
         count += 1

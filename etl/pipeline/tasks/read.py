@@ -9,6 +9,7 @@ The number of lines is counted here; routed events are counted independently in 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -135,9 +136,9 @@ def _lines(source: SliceReader) -> Iterator[Lines]:
 
 def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
     """The rows of a whole file; nothing of one that changed while it was read."""
-    content = b"".join(source.blocks())
-    if not source.changed:
-        yield from read_rows(pa.py_buffer(content), stream)
+    for _ in source.blocks():  # hashed first, then read part by part: neither needs all of it in memory
+        pass
+    yield from source.read_again(partial(read_rows, stream=stream))
 
 
 def landed_rows(
