@@ -74,14 +74,15 @@ def row_bytes(rows: pa.RecordBatch) -> I64:
 
 
 def beginnings(rows: pa.RecordBatch, most: int) -> pa.Array:
-    """Rows that are not parsed as JSON, value by value without kernels, each cut at so many bytes."""
+    """Rows that are not parsed, as JSON: value by value without kernels, each row cut at so many bytes."""
     return pa.array([_beginning(rows, row, most) for row in range(rows.num_rows)], pa.binary())
 
 
 def _beginning(rows: pa.RecordBatch, row: int, most: int) -> bytes:
     members, left = {}, most
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        members[name] = value_text(column[row], max(0, left))
+        is_longer = kinds.is_nested(column.type) and column.slice(row, 1).nbytes > left
+        members[name] = value_text(column[row], max(0, left), is_longer=is_longer)
         left -= len(members[name] or "")
     return json.dumps(members, ensure_ascii=False).encode("utf-8", "replace")[:most]
 

@@ -69,11 +69,17 @@ def read_rows(file: BinaryIO, stream: Stream, choice: Choice = every_row, aside:
             yield refused_rows(raw, number[deadly], stream, aside)
         if kept.any():
             yield from _events(rows if kept.all() else rows.filter(pa.array(kept)), number[kept], stream)
-    last = np.array([row], np.int64)
-    if damaged and choice(last)[0].all():
+    if damaged:
+        yield from _damaged(file, np.array([row], np.int64), stream, choice, aside)
+
+
+def _damaged(file: BinaryIO, number: I64, stream: Stream, choice: Choice, aside: str) -> Iterator[Events]:
+    """The rest of a file that is no Parquet, or damaged, as one row."""
+    kept, deadly = choice(number)
+    if kept.any() or deadly.any():
         file.seek(0)
         raw = pa.array([file.read(KEPT_OF_TOO_LONG)], pa.binary())
-        yield refused_rows(raw, last, stream, "malformed_parquet")
+        yield refused_rows(raw, number, stream, aside if deadly.any() else "malformed_parquet")
 
 
 def _events(rows: pa.RecordBatch, number: I64, stream: Stream) -> Iterator[Events]:

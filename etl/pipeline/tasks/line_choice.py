@@ -21,6 +21,9 @@ from etl.ingest.typed import Column
 
 POISON: Final = "poison"
 """The reason of poison lines, which crash tasks."""
+WHOLE_FILE: Final = 0
+"""Stands for a Parquet file as such, before its rows: where it is poison, nothing of the file is decoded."""
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +33,25 @@ class LineChoice:
     only: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # first and last line
     poison: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
+    def masks(self, source: int, number: npt.NDArray[np.int64]) -> tuple[Mask, Mask]:
+        """Which of these lines to parse, and which to set aside."""
+        wanted = np.ones(len(number), np.bool_)
+        if source in self.only:
+            first, last = self.only[source]
+            wanted = (number >= first) & (number <= last)
+        deadly = np.isin(number, sorted(self.poison.get(source, ())))
+        return wanted & ~deadly, wanted & deadly
+
     def split(self, ordinal: int, lines: Lines) -> tuple[Lines, Lines | None]:
         """The lines to parse, and those to set aside."""
-        bounds, poison = self.only.get(ordinal), self.poison.get(ordinal)
-        if bounds is not None:
-            lines = _taken(lines, (lines.number >= bounds[0]) & (lines.number <= bounds[1]))
-        if not poison:
+        if ordinal not in self.only and ordinal not in self.poison:
             return lines, None
-        deadly = np.isin(lines.number, sorted(poison))
-        return _taken(lines, ~deadly), _taken(lines, deadly)
+        kept, aside = self.masks(ordinal, lines.number)
+        return _taken(lines, kept), _taken(lines, aside)
+
+    def decodes(self, ordinal: int) -> bool:
+        """Whether a Parquet file is decoded at all: as such it is not poison."""
+        return WHOLE_FILE not in self.poison.get(ordinal, ())
 
 
 ALL_LINES = LineChoice()
@@ -49,7 +62,7 @@ def poison_events(lines: Lines, stream: Stream) -> Events:
     return refused_events(lines, stream, POISON)
 
 
-def _taken(lines: Lines, rows: npt.NDArray[np.bool_]) -> Lines:
+def _taken(lines: Lines, rows: Mask) -> Lines:
     return Lines(lines.data, lines.start[rows], lines.end[rows], lines.number[rows], lines.too_long[rows])
 
 

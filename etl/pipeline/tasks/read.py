@@ -8,6 +8,7 @@ The number of lines is counted here; routed events are counted independently in 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -26,11 +27,18 @@ from etl.ingest.csv_lines import csv_header, split_header
 from etl.ingest.drift import Observed, observe
 from etl.ingest.events import Events, parse_events
 from etl.ingest.lines import LineReader, Lines, of_values
-from etl.ingest.parquet_rows import read_rows
+from etl.ingest.parquet_rows import read_rows, refused_rows
 from etl.ingest.payload import payload_hash
 from etl.pipeline.input import released
 from etl.pipeline.tasks import wire
-from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice, poison_events, refused_events
+from etl.pipeline.tasks.line_choice import (
+    ALL_LINES,
+    POISON,
+    WHOLE_FILE,
+    LineChoice,
+    poison_events,
+    refused_events,
+)
 from etl.pipeline.tasks.plan import BatchPlan, Places
 from etl.pipeline.tasks.wire import Message
 from etl.validate.checks import Checks
@@ -88,7 +96,7 @@ def slice_events(stream: Stream, one: Slice, source: Reader, choice: LineChoice 
         yield from message_events(stream, one, source, choice)
         return
     if stream.source.format == "parquet":
-        yield from _parquet_events(source, stream)
+        yield from _parquet_events(stream, one, source, choice)
         return
     header = source.header() if stream.source.format == "csv" and one.first else b""
     at_header = stream.source.format == "csv" and not one.first
@@ -134,11 +142,21 @@ def _lines(source: SliceReader) -> Iterator[Lines]:
     yield reader.finish()
 
 
-def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
+def _parquet_events(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice) -> Iterator[Events]:
     """The rows of a whole file; nothing of one that changed while it was read."""
     for _ in source.blocks():  # hashed first, then read part by part: neither needs all of it in memory
         pass
-    yield from source.read_again(partial(read_rows, stream=stream))
+    if choice.decodes(one.ordinal):
+        rows = partial(read_rows, stream=stream, choice=partial(choice.masks, one.ordinal), aside=POISON)
+        yield from source.read_again(rows)
+    elif not source.changed:
+        yield refused_rows(_description(one, source), np.array([WHOLE_FILE], np.int64), stream, POISON)
+
+
+def _description(one: Slice, source: SliceReader) -> pa.Array:
+    """What is kept of a file that is refused as one row."""
+    text = json.dumps({"file": one.file.label, "bytes": one.bytes, "blake2b": source.digest}, ensure_ascii=False)
+    return pa.array([text.encode()], pa.binary())
 
 
 def landed_rows(

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,9 @@ from etl.ingest.lines import KEPT_OF_TOO_LONG, LONGEST_LINE
 from etl.ingest.parquet_batches import BYTES
 from etl.ingest.parquet_rows import parse_rows, read_rows
 from tests.support.event_lines import ORDER, stream
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 def one(values: pa.Array, declared: str, **options: Any) -> list[tuple[Any, list[str]]]:
@@ -225,6 +229,27 @@ def test_nested_values_of_any_size_are_read_in_small_steps() -> None:
         for line, reasons in zip(events.line.tolist(), events.reasons.to_pylist(), strict=True)
     }
     assert [lines[line] for line in range(1, 301)] == [["line_too_long"], [], []] * 100
+
+
+def test_rows_that_are_set_aside_are_kept_whole_and_never_parsed() -> None:
+    table = pa.table({"order_id": [1, 2, 3], "at": [date(2026, 1, 2)] * 3, "more": [[1], [], [3]]})
+    found = list(read_rows(file(table), stream(ORDER[0]), lambda number: (number < 2, number >= 2), "bad"))
+    assert [(part.line.tolist(), part.reasons.to_pylist()) for part in found] == [([2, 3], [["bad"]] * 2), ([1], [[]])]
+    assert [json.loads(raw) for raw in found[0].raw.to_pylist()] == [
+        {"order_id": "2", "at": "2026-01-02", "more": "[]"},
+        {"order_id": "3", "at": "2026-01-02", "more": "[3]"},
+    ]
+
+
+@pytest.mark.parametrize(("kept", "aside", "reasons"), [(1, 0, ["malformed_parquet"]), (0, 1, ["bad"]), (0, 0, None)])
+def test_a_damaged_file_is_refused_only_where_its_row_is_chosen(
+    kept: int, aside: int, reasons: list[str] | None
+) -> None:
+    def choice(number: Numbers) -> tuple[Flags, Flags]:
+        return number < number + kept, number < number + aside
+
+    found = list(read_rows(io.BytesIO(b"PAR1"), stream(*ORDER), choice, "bad"))
+    assert [part.reasons.to_pylist() for part in found] == ([] if reasons is None else [[reasons]])
 
 
 def test_a_failing_disk_is_not_a_damaged_file() -> None:
