@@ -5,8 +5,8 @@
 
 A try is lost when its process died or its code raised a foreign exception; our own errors say by their kind whether to
 retry. Each try is recorded in the ledger before it starts, so one that kills the driver counts, too, and the next
-process continues the search. Rows of a Parquet file are searched like lines, once tasks have decoded it without parsing
-any; a file that they do not survive decoding is refused as one row. See ADR 62, 119.
+process continues the search. Rows of the backlog are searched like lines, and so are rows of a Parquet file, once tasks
+have decoded it without parsing any; a file that they do not survive decoding is refused as one row. See ADR 62, 119.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+import pyarrow.parquet as pq
 
 from etl.adapters.landing import Slice, SliceReader, format_of, is_range
 from etl.adapters.losses import LossBook, Losses, Part, Suspects
@@ -84,8 +86,12 @@ class Trial(Protocol[T_co]):
         """The folder of a slice's file, and the stream's format."""
         ...
 
-    def run(self, lines: LineChoice, only: Collection[int] | None) -> T_co:
-        """One try, with files of its own; `only` slices with these ordinals. Raises `TaskLost` or `DriverLost`."""
+    def backlog(self) -> Sequence[Part]:
+        """All rows of every file of the backlog that is tried again."""
+        ...
+
+    def run(self, lines: LineChoice, only: Collection[int | str] | None) -> T_co:
+        """One try, with files of its own; `only` these slices and files. Raises `TaskLost` or `DriverLost`."""
         ...
 
 
@@ -111,10 +117,15 @@ class PlanTrial:
     def source(self, one: Slice) -> tuple[Path, Format]:
         return self.plan.places.landing, format_of(one.file.name, self.plan.pipeline.stream.source.format)
 
-    def run(self, lines: LineChoice, only: Collection[int] | None) -> Gathered:
+    def backlog(self) -> Sequence[Part]:
+        files = [(one.path, self.plan.places.waiting(one.path)) for one in self.plan.backlog]
+        return [(name, 1, rows) for name, path in files if (rows := pq.read_metadata(path).num_rows)]
+
+    def run(self, lines: LineChoice, only: Collection[int | str] | None) -> Gathered:
         plan = replace(self.plan, attempt=secrets.token_hex(4), lines=lines)
         if only is not None:
-            plan = replace(plan, backlog=(), slices=tuple(one for one in plan.slices if one.ordinal in only))
+            slices = tuple(one for one in plan.slices if one.ordinal in only)
+            plan = replace(plan, slices=slices, backlog=tuple(one for one in plan.backlog if one.path in only))
         return decisions.gather(self.executor.run(plan))
 
 
@@ -130,7 +141,7 @@ def survive(trial: Trial[T], book: LossBook, progress: Progress) -> T:
 
 def line_choice(losses: Losses, parts: Sequence[Part] = ()) -> LineChoice:
     """Leave out poison lines; `parts`: read these lines only."""
-    poison: dict[int, set[int]] = defaultdict(set)
+    poison: dict[int | str, set[int]] = defaultdict(set)
     for source, line in losses.poison:
         poison[source].add(line)
     return LineChoice(
@@ -192,7 +203,7 @@ class _Search(Generic[T]):
             if self._try(line_choice(self.losses), ()) is None:
                 raise self._not_the_lines("also without any input")
             landed = [part for one in self.trial.slices if (part := self._whole(one)) is not None]
-            self.losses.suspects = [Suspects(landed)] if landed else []
+            self.losses.suspects = [Suspects(list(parts)) for parts in (self.trial.backlog(), landed) if parts]
         while self.losses.suspects:
             suspects = self.losses.suspects[-1]
             if suspects.deaths >= _SILENT_DEATHS:
@@ -220,7 +231,7 @@ class _Search(Generic[T]):
         middle = _middle(first, last)
         self.losses.suspects += [Suspects([(source, middle + 1, last)]), Suspects([(source, first, middle)])]
 
-    def _add_poison(self, source: int, line: int) -> None:
+    def _add_poison(self, source: int | str, line: int) -> None:
         if len(self.losses.poison) >= _MOST_LINES:
             raise self._abandoned(f"because of more than {_MOST_LINES} lines")
         self.losses.poison.append((source, line))
@@ -239,7 +250,7 @@ class _Search(Generic[T]):
     def _is_parquet(self, one: Slice) -> bool:
         return not is_range(one.file.name) and self.trial.source(one)[1] == "parquet"
 
-    def _label(self, source: int) -> str:
+    def _label(self, source: int | str) -> str:
         return next((one.file.label for one in self.trial.slices if one.ordinal == source), str(source))
 
     def _whole(self, one: Slice) -> Part | None:

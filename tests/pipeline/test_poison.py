@@ -28,7 +28,7 @@ from etl.samples.examples import EXAMPLES
 from tests.support.desk import release, shown
 from tests.support.event_traces import trace
 from tests.support.mortal import DEADLY, Mortal, deadly
-from tests.support.site import Site, order, quiet
+from tests.support.site import COPY_CUSTOMER, Site, order, quiet
 
 
 def mortal(site: Site, error: Exception | None = None) -> tuple[Site, Mortal]:
@@ -117,6 +117,39 @@ def test_when_all_lines_are_deadly_it_is_not_the_lines(site: Site) -> None:
     assert site.totals()["lines"] == 0
     assert site.run() == 1, "code that survives them reads them like any others"
     assert site.rows("fact").num_rows == 64
+
+
+def test_a_deadly_event_of_the_backlog_is_refused_and_the_others_go_on(site: Site) -> None:
+    site.land("a.jsonl", *(order(n, customer_id=90 + n, note="kills" if n == 3 else "") for n in range(1, 6)))
+    site.run()
+    assert site.totals()["backlog_open"] == 5
+    for customer in (91, 94):
+        site.execute(COPY_CUSTOMER, customer)
+    here, _ = mortal(site)
+    here.land("b.jsonl", order(6))
+    assert here.run() == 2
+    assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 4, 6]
+    (poison,) = site.rows("quarantine").to_pylist()
+    assert (poison["line"], poison["reasons"], poison["from_backlog"]) == (3, ["poison"], True)
+    assert site.totals()["backlog_open"] == 2
+    assert site.inventory().faults == []
+    site.land("c.jsonl", order(3))
+    site.run()
+    assert 3 in site.rows("fact")["order_id"].to_pylist(), "its key is free again"
+    assert site.inventory().faults == []
+
+
+def test_landed_lines_and_events_of_the_backlog_may_be_deadly_together(site: Site) -> None:
+    site.land("a.jsonl", *(order(n, customer_id=90 + n, note="kills" if n == 2 else "") for n in range(1, 4)))
+    site.run()
+    here, _ = mortal(site.later(timedelta(days=30)))
+    here.land("b.jsonl", order(6), deadly(7))
+    assert here.run() == 2
+    reasons = {(row["source_file"], row["line"]): row["reasons"] for row in site.rows("quarantine").to_pylist()}
+    assert reasons.pop(("a.jsonl", 2)) == reasons.pop(("b.jsonl", 2)) == ["poison"]
+    assert [names for names in reasons.values() if "poison" in names] == []
+    assert site.rows("fact")["order_id"].to_pylist() == [6]
+    assert site.inventory().faults == []
 
 
 def test_tasks_that_are_lost_without_any_input_blame_nobody(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""Which lines of a batch's slices are read: all of them, except during the search for poison lines.
+"""Which lines of a batch are read, landed ones and those of the backlog: all, except in the search for poison lines.
 
 lines ─┬─ kept    parsed as usual
        └─ aside   poison: never parsed, refused with their bytes
@@ -28,12 +28,15 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LineChoice:
-    """Lines by the ordinal of their slice; `only` leaves out all others, for a probe whose result is discarded."""
+    """Lines by the ordinal of their slice, rows of the backlog by the path of their file.
 
-    only: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # first and last line
-    poison: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    `only` leaves out all other lines of a slice or file, for a probe whose result is discarded.
+    """
 
-    def masks(self, source: int, number: npt.NDArray[np.int64]) -> tuple[Mask, Mask]:
+    only: Mapping[int | str, tuple[int, int]] = field(default_factory=dict)  # first and last line
+    poison: Mapping[int | str, frozenset[int]] = field(default_factory=dict)
+
+    def masks(self, source: int | str, number: npt.NDArray[np.int64]) -> tuple[Mask, Mask]:
         """Which of these lines to parse, and which to set aside."""
         wanted = np.ones(len(number), np.bool_)
         if source in self.only:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from etl.adapters.claims import lanes
 from etl.adapters.kafka.copies import CopyReader
 from etl.adapters.landing import Slice, SliceReader, is_range, is_release
+from etl.adapters.ledger import BacklogFile
 from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
 from etl.contract.words.types import TIMESTAMP
@@ -73,7 +74,8 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
             },
         )
     for file in backlog:
-        yield from _dealt(waiting_rows(plan.places, stream, file.path), plan.routers)
+        rows = _chosen_rows(waiting_rows(plan.places, stream, file.path), file, plan.lines)
+        yield from _dealt(rows, plan.routers)
 
 
 def slice_reader(places: Places, one: Slice) -> Reader:
@@ -157,6 +159,17 @@ def _description(one: Slice, source: SliceReader) -> pa.Array:
     """What is kept of a file that is refused as one row."""
     text = json.dumps({"file": one.file.label, "bytes": one.bytes, "blake2b": source.digest}, ensure_ascii=False)
     return pa.array([text.encode()], pa.binary())
+
+
+def _chosen_rows(rows: pa.Table, file: BacklogFile, choice: LineChoice) -> pa.Table:
+    """Rows of a backlog file, poison refused. Facts that lack members cannot be refused: poison is left as it is."""
+    kept, aside = choice.masks(file.path, np.arange(1, rows.num_rows + 1))
+    if file.cause == "correction" or not aside.any():
+        return rows.filter(pa.array(kept))
+    reasons = [[POISON] if deadly else [] for deadly in aside.tolist()]
+    place = rows.schema.get_field_index(wire.REASONS)
+    refused = rows.set_column(place, rows.schema.field(place), pa.array(reasons, pa.list_(pa.string())))
+    return refused.filter(pa.array(kept | aside))
 
 
 def landed_rows(
