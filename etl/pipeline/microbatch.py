@@ -175,6 +175,9 @@ class MicroBatch:
         shed = sum(file.waiting for file in self.ledger.backlog_files() if file.cause == "time")
         costs = deadline.observed(deadline.past(self.ledger.history(deadline.RECENT)))
         slots = self.executor.slots
+        if costs is None:
+            format = pipeline.stream.source.format
+            return deadline.first_control(landed + in_topic, shed, pipeline.deadline, pipeline.shedding, format)
         control = deadline.control(costs, landed + in_topic, shed, pipeline.deadline, pipeline.shedding, slots)
         if control.overloaded:
             self.progress(f"overload: {control.waiting} events wait, one batch serves {control.capacity} in time")
