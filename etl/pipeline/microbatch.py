@@ -155,6 +155,8 @@ class MicroBatch:
             room_bytes = 2**62 if control.take_bytes is None else control.take_bytes
             fixed = self.topic.fix(offsets, self.limits, room_bytes, now, slices)
             slices, control = (*slices, *fixed.slices), replace(control, lost=fixed.lost)
+        if not slices:  # what has landed is still being written: the batch is there for events that wait
+            control = replace(self._control((), {}, 0), lost=control.lost)
         if not slices and not self.ledger.judged_asides() and not self._has_retries(now):
             return None
         last = self.ledger.last()

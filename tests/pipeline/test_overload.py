@@ -67,6 +67,23 @@ def test_a_first_batch_takes_what_usual_costs_say_fits_and_the_rest_stays_landed
     assert hasty.inventory().faults == []
 
 
+def test_shed_events_come_back_while_a_large_file_is_still_being_written(site: Site) -> None:
+    hasty = site.redeclared(('deadline = "30s"', 'deadline = "1s"'))
+    small = hasty.changed(task_lookups=1, tactic="inlj")
+    small.land("a.jsonl", *[order(number, customer_id=number, product_id=1) for number in range(1, 11)])
+    small.run()
+    assert small.totals()["backlog_open"] > 0
+    (small.landing / "b.jsonl").write_bytes(b" " * 5_000_000)
+    fixed: list[int] = []
+
+    def fix() -> None:
+        fixed.append(1)
+        assert len(fixed) < 4, "batches of nothing, one after the other"
+
+    assert hasty.meanwhile("before input is fixed", fix).run() is not None
+    assert hasty.totals()["backlog_open"] == 0
+
+
 def test_under_overload_what_many_wait_for_is_served_and_the_rest_is_shed(site: Site) -> None:
     crowded = busy(site, lookup_s=0.5)
     land_many(crowded)
