@@ -18,11 +18,11 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ MESSAGE_BYTES = 256
 _SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
 _BLOCK = 4 * 2**20
 _HIDDEN = (b".", b"_")
+T = TypeVar("T")
 _RELEASE = re.compile(rb"frontstage-release-[0-9]{9}-[0-9a-f]{16}\.(?:jsonl|csv|parquet)(?:~[0-9]+)?")
 
 
@@ -311,6 +312,14 @@ class SliceReader:
             except OSError as error:
                 self._give_up(error)
 
+    def read_again(self, read: Callable[[BinaryIO], Iterator[T]]) -> Iterator[T]:
+        """What `read` makes of the whole file, once `blocks` has hashed it; nothing if it is another one by now."""
+        if not self.changed:
+            try:
+                yield from self._read_again(read)
+            except OSError as error:
+                self._give_up(error)
+
     def _give_up(self, error: OSError) -> None:
         self.changed, self.reason = True, reason_of(error)
 
@@ -329,6 +338,25 @@ class SliceReader:
             after = os.fstat(descriptor)
             touched = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
             self.changed = at < one.last or (touched and _digest(descriptor, one.first, one.last) != self.digest)
+
+    def _read_again(self, read: Callable[[BinaryIO], Iterator[T]]) -> Iterator[T]:
+        with RegularFile(self._folder, self._slice.file.name) as descriptor:
+            before = os.fstat(descriptor)
+            if not self._is_hashed(descriptor):
+                self.changed = True
+                return
+            with open(descriptor, "rb", buffering=0, closefd=False) as file:
+                yield from read(file)
+            after = os.fstat(descriptor)
+            touched = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
+            self.changed = touched and not self._is_hashed(descriptor)
+
+    def _is_hashed(self, descriptor: int) -> bool:
+        """Whether the file is the slice that was hashed, and nothing more."""
+        one, seen = self._slice, os.fstat(descriptor)
+        if (seen.st_ino, seen.st_size) != (one.file.inode, one.last):
+            return False
+        return seen.st_mtime_ns == one.file.modified_ns or _digest(descriptor, one.first, one.last) == self.digest
 
     def _as_fixed(self, descriptor: int) -> bool:
         """Whether the file is the one that was fixed, grown at most behind a line end."""

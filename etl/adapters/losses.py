@@ -10,8 +10,8 @@ from psycopg2.extras import Json
 
 from etl.adapters.ledger import Ledger
 
-Part = tuple[int, int, int]
-"""Lines of a slice: its ordinal, first and last line."""
+Part = tuple[int | str, int, int]
+"""Lines of a slice, by its ordinal, or rows of a file of the backlog, by its path: the first and the last one."""
 
 
 @dataclass(slots=True)
@@ -24,11 +24,11 @@ class Suspects:
 
 @dataclass(slots=True)
 class Losses:
-    """Consecutive lost tries, and the search: suspects to try (the last one first), and poison lines found."""
+    """Consecutive lost tries, and the search: suspects to try (the last one first), and poison found."""
 
     lost: int = 0
     suspects: list[Suspects] | None = None  # None: no search has begun
-    poison: list[tuple[int, int]] = field(default_factory=list)  # ordinal of the slice, line
+    poison: list[tuple[int | str, int]] = field(default_factory=list)  # slice or file of the backlog, line
 
     def as_json(self) -> dict[str, Any]:
         open_ones = None if self.suspects is None else [[one.parts, one.deaths] for one in self.suspects]
@@ -40,7 +40,7 @@ class Losses:
         suspects = None
         if found is not None:
             suspects = [Suspects([(one[0], one[1], one[2]) for one in parts], deaths) for parts, deaths in found]
-        return cls(value.get("lost", 0), suspects, [(ordinal, line) for ordinal, line in value.get("poison", ())])
+        return cls(value.get("lost", 0), suspects, [(source, line) for source, line in value.get("poison", ())])
 
 
 @dataclass(frozen=True, slots=True)

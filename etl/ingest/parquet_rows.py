@@ -6,19 +6,19 @@
     lists, structs, durations …       not of any declared type: invalid where present
 
 A file is outside data, too: strings may not be UTF-8, times lie beyond the calendar, values take megabytes. Columns
-that are not declared go to `extra`. `raw` is the row as JSON, cut at LONGEST_LINE bytes.
+that are not declared go to `extra`. `raw` is the row as JSON, cut at LONGEST_LINE bytes; a row whose values have more
+bytes is refused like a line that is too long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from etl.columnar.jit import kernel
@@ -29,27 +29,75 @@ from etl.ingest.kernels.spans import BOOLEAN, I32, NULL, NUMBER, TEXT, UNUSABLE,
 from etl.ingest.kernels.times import DAY, FIRST_DAY, LAST_DAY
 from etl.ingest.kernels.utf8 import Bytes, is_utf8
 from etl.ingest.lines import KEPT_OF_TOO_LONG, LONGEST_LINE
+from etl.ingest.parquet_batches import BYTES, beginnings, bounded_batches, plain, row_bytes
 from etl.ingest.render import as_json
 from etl.ingest.texts import Texts, array_texts, read_only
 from etl.ingest.typed import Column, column, completed
 
-_BATCH_ROWS: Final = 65_536
 _MICROS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
-
-def read_rows(content: pa.Buffer, stream: Stream) -> Iterator[Events]:
-    """The events of a whole Parquet file, some thousand rows at a time. An unreadable rest is one refused event."""
-    row = 1
-    try:
-        for rows in pq.ParquetFile(pa.BufferReader(content)).iter_batches(batch_size=_BATCH_ROWS):
-            yield parse_rows(rows, stream, row)
-            row += rows.num_rows
-    except (pa.ArrowException, OSError):
-        yield _unreadable(content, stream, row)
+I64 = npt.NDArray[np.int64]
+Choice = Callable[[I64], tuple[Mask, Mask]]
+"""Of rows with these numbers, which to parse and which to set aside."""
 
 
-def parse_rows(rows: pa.RecordBatch | pa.Table, stream: Stream, first_row: int = 1) -> Events:
-    """The events of rows; `first_row` numbers them as lines are numbered."""
+def every_row(number: I64) -> tuple[Mask, Mask]:
+    """Parse all rows."""
+    return np.ones(len(number), np.bool_), np.zeros(len(number), np.bool_)
+
+
+def read_rows(file: BinaryIO, stream: Stream, choice: Choice = every_row, aside: str = "") -> Iterator[Events]:
+    """The events of a Parquet file, part by part. An unreadable rest is one refused event.
+
+    Rows that `choice` sets aside are refused with the reason `aside`, and rows too long for a line as such lines are.
+    """
+    row, batches, damaged = 1, bounded_batches(file), False
+    while True:
+        try:
+            rows = next(batches, None)
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk, not the file
+            rows, damaged = None, True
+        if rows is None:
+            break
+        number = row + np.arange(rows.num_rows, dtype=np.int64)
+        row += rows.num_rows
+        kept, deadly = choice(number)
+        if deadly.any():
+            raw = beginnings(rows.filter(pa.array(deadly)), LONGEST_LINE)
+            yield refused_rows(raw, number[deadly], stream, aside)
+        if kept.any():
+            yield from _events(rows if kept.all() else rows.filter(pa.array(kept)), number[kept], stream)
+    if damaged:
+        yield from _damaged(file, np.array([row], np.int64), stream, choice, aside)
+
+
+def _damaged(file: BinaryIO, number: I64, stream: Stream, choice: Choice, aside: str) -> Iterator[Events]:
+    """The rest of a file that is no Parquet, or damaged, as one row."""
+    kept, deadly = choice(number)
+    if kept.any() or deadly.any():
+        file.seek(0)
+        raw = pa.array([file.read(KEPT_OF_TOO_LONG)], pa.binary())
+        yield refused_rows(raw, number, stream, aside if deadly.any() else "malformed_parquet")
+
+
+def _events(rows: pa.RecordBatch, number: I64, stream: Stream) -> Iterator[Events]:
+    """Bounded parts of rows as events."""
+    size = row_bytes(rows)
+    too_long = size > LONGEST_LINE
+    if too_long.any():
+        raw = beginnings(rows.filter(pa.array(too_long)), KEPT_OF_TOO_LONG)
+        yield refused_rows(raw, number[too_long], stream, "line_too_long")
+        rows, number, size = rows.filter(pa.array(~too_long)), number[~too_long], size[~too_long]
+    part = np.cumsum(size) // BYTES
+    ends = [*np.flatnonzero(part[1:] != part[:-1]) + 1, len(part)] if len(part) else []
+    for first, end in zip([0, *ends], ends, strict=False):
+        yield parse_rows(plain(rows.slice(first, end - first)), stream, number[first:end])
+
+
+def parse_rows(rows: pa.RecordBatch | pa.Table, stream: Stream, number: I64 | None = None) -> Events:
+    """The events of rows, numbered as lines are numbered."""
     count = rows.num_rows
     columns = [
         _column(to_contiguous(rows.column(field.source_name)), field) if _once(rows, field) else _absent(count, field)
@@ -58,17 +106,16 @@ def parse_rows(rows: pa.RecordBatch | pa.Table, stream: Stream, first_row: int =
     declared = {field.source_name for field in stream.fields}
     undeclared = [number for number, name in enumerate(rows.schema.names) if name not in declared]
     extra = as_json(rows.select(undeclared)) if undeclared else pa.nulls(count, pa.string())
-    line = first_row + np.arange(count, dtype=np.int64)
+    line = np.arange(1, count + 1, dtype=np.int64) if number is None else number
     return from_columns(columns, extra, stream.fields, (), rows, line)
 
 
-def _unreadable(content: pa.Buffer, stream: Stream, row: int) -> Events:
-    """The rest of a file that is no Parquet, or damaged."""
-    everything = np.ones(1, np.bool_)
-    columns = [_absent(1, field) for field in stream.fields]
-    raw = pa.array([content.slice(0, min(content.size, KEPT_OF_TOO_LONG)).to_pybytes()], pa.binary())
-    broken = (("malformed_parquet", everything),)
-    return from_columns(columns, pa.nulls(1, pa.string()), stream.fields, broken, raw, np.array([row], np.int64))
+def refused_rows(raw: pa.Array, number: I64, stream: Stream, reason: str) -> Events:
+    """Rows of which no field is known, as refused events."""
+    count = len(number)
+    columns = [_absent(count, field) for field in stream.fields]
+    broken = ((reason, np.ones(count, np.bool_)),)
+    return from_columns(columns, pa.nulls(count, pa.string()), stream.fields, broken, raw, number)
 
 
 def _once(rows: pa.RecordBatch | pa.Table, field: Field) -> bool:

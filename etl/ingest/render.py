@@ -67,6 +67,23 @@ def _is_bytes(kind: pa.DataType) -> bool:
                 or kinds.is_fixed_size_binary(kind))  # fmt: skip
 
 
+def value_text(value: pa.Scalar, most: int, *, is_longer: bool) -> str | None:
+    """One value as text, cut at so many bytes; of a nested one that `is_longer` the name of its type."""
+    if kinds.is_dictionary(value.type):
+        value = value.value
+    if not value.is_valid:
+        return None
+    if _is_bytes(value.type):
+        content = value.as_buffer()
+        return str(content.slice(0, min(most, content.size)).to_pybytes(), "utf-8", "replace")
+    if kinds.is_nested(value.type):
+        return f"<{value.type}>"[:most] if is_longer else _text(value)
+    try:
+        return str(value.cast(pa.string()).as_py())
+    except pa.ArrowException:
+        return f"<{value.type}>"
+
+
 def _text(value: pa.Scalar) -> str | None:
     if not value.is_valid:
         return None

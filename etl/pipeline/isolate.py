@@ -5,7 +5,8 @@
 
 A try is lost when its process died or its code raised a foreign exception; our own errors say by their kind whether to
 retry. Each try is recorded in the ledger before it starts, so one that kills the driver counts, too, and the next
-process continues the search. See ADR 62.
+process continues the search. Rows of the backlog are searched like lines, and so are rows of a Parquet file, once tasks
+have decoded it without parsing any; a file that they do not survive decoding is refused as one row. See ADR 62, 119.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+import pyarrow.parquet as pq
 
 from etl.adapters.landing import Slice, SliceReader, format_of, is_range
 from etl.adapters.losses import LossBook, Losses, Part, Suspects
@@ -26,7 +29,7 @@ from etl.ingest.lines import LineReader
 from etl.model import Progress
 from etl.pipeline import decision as decisions
 from etl.pipeline.decision import Gathered
-from etl.pipeline.tasks.line_choice import LineChoice
+from etl.pipeline.tasks.line_choice import WHOLE_FILE, LineChoice
 from etl.pipeline.tasks.plan import BatchPlan
 from etl.pipeline.tasks.wire import DriverLost, TaskLost
 
@@ -35,8 +38,10 @@ if TYPE_CHECKING:
 
 TRIES = 3
 """Consecutive lost tries before the input is suspected."""
-_SILENT_DEATHS = 2  # of one half, before it is halved: a single one may be a power failure
+_SILENT_DEATHS = 2  # of one half, before it is halved: a single one may be a power failure, or cost a whole file
 _MOST_LINES = 20  # with more, the lines are not the cause
+_NO_END: Final = 2**62  # of a Parquet file: only tasks that decode it know how many rows it has
+_FIRST_ROWS = 65_536  # rows that are split off from a part without an end; the next part has twice as many
 
 
 class NotTheLines(TerminalError):
@@ -81,8 +86,12 @@ class Trial(Protocol[T_co]):
         """The folder of a slice's file, and the stream's format."""
         ...
 
-    def run(self, lines: LineChoice, only: Collection[int] | None) -> T_co:
-        """One try, with files of its own; `only` slices with these ordinals. Raises `TaskLost` or `DriverLost`."""
+    def backlog(self) -> Sequence[Part]:
+        """All rows of every file of the backlog that is tried again."""
+        ...
+
+    def run(self, lines: LineChoice, only: Collection[int | str] | None) -> T_co:
+        """One try, with files of its own; `only` these slices and files. Raises `TaskLost` or `DriverLost`."""
         ...
 
 
@@ -108,10 +117,15 @@ class PlanTrial:
     def source(self, one: Slice) -> tuple[Path, Format]:
         return self.plan.places.landing, format_of(one.file.name, self.plan.pipeline.stream.source.format)
 
-    def run(self, lines: LineChoice, only: Collection[int] | None) -> Gathered:
+    def backlog(self) -> Sequence[Part]:
+        files = [(one.path, self.plan.places.waiting(one.path)) for one in self.plan.backlog]
+        return [(name, 1, rows) for name, path in files if (rows := pq.read_metadata(path).num_rows)]
+
+    def run(self, lines: LineChoice, only: Collection[int | str] | None) -> Gathered:
         plan = replace(self.plan, attempt=secrets.token_hex(4), lines=lines)
         if only is not None:
-            plan = replace(plan, backlog=(), slices=tuple(one for one in plan.slices if one.ordinal in only))
+            slices = tuple(one for one in plan.slices if one.ordinal in only)
+            plan = replace(plan, slices=slices, backlog=tuple(one for one in plan.backlog if one.path in only))
         return decisions.gather(self.executor.run(plan))
 
 
@@ -127,12 +141,12 @@ def survive(trial: Trial[T], book: LossBook, progress: Progress) -> T:
 
 def line_choice(losses: Losses, parts: Sequence[Part] = ()) -> LineChoice:
     """Leave out poison lines; `parts`: read these lines only."""
-    poison: dict[int, set[int]] = defaultdict(set)
-    for ordinal, line in losses.poison:
-        poison[ordinal].add(line)
+    poison: dict[int | str, set[int]] = defaultdict(set)
+    for source, line in losses.poison:
+        poison[source].add(line)
     return LineChoice(
-        {ordinal: (first, last) for ordinal, first, last in parts},
-        {ordinal: frozenset(found) for ordinal, found in poison.items()},
+        {source: (first, last) for source, first, last in parts},
+        {source: frozenset(found) for source, found in poison.items()},
     )
 
 
@@ -162,7 +176,7 @@ class _Search(Generic[T]):
         self.losses.lost += 1
         self.book.write(self.losses)
         try:
-            gathered = self.trial.run(lines, None if parts is None else {ordinal for ordinal, _, _ in parts})
+            gathered = self.trial.run(lines, None if parts is None else {source for source, _, _ in parts})
             if gathered.changed:
                 self._uncount_try()  # the batch is retried with the rest of its input
             return gathered
@@ -188,18 +202,18 @@ class _Search(Generic[T]):
             self.progress(f"batch {self.trial.batch}: looking for the lines that tasks do not survive")
             if self._try(line_choice(self.losses), ()) is None:
                 raise self._not_the_lines("also without any input")
-            parts = [part for one in self.trial.slices if (part := self._whole(one)) is not None]
-            self.losses.suspects = [Suspects(parts)] if parts else []
+            landed = [part for one in self.trial.slices if (part := self._whole(one)) is not None]
+            self.losses.suspects = [Suspects(list(parts)) for parts in (self.trial.backlog(), landed) if parts]
         while self.losses.suspects:
             suspects = self.losses.suspects[-1]
             if suspects.deaths >= _SILENT_DEATHS:
                 self._halve(suspects)
                 continue
             suspects.deaths += 1
-            if self._try(line_choice(self.losses, suspects.parts), suspects.parts) is None:
-                suspects.deaths = _SILENT_DEATHS  # its death was observed: no second try needed
-            else:
+            if self._try(line_choice(self.losses, suspects.parts), suspects.parts) is not None:
                 self.losses.suspects.pop()
+            elif not self._is_file(suspects.parts):
+                suspects.deaths = _SILENT_DEATHS  # its death was observed: no second try needed
         self.book.write(self.losses)
 
     def _halve(self, suspects: Suspects) -> None:
@@ -210,32 +224,45 @@ class _Search(Generic[T]):
             middle = len(parts) // 2
             self.losses.suspects += [Suspects(parts[middle:]), Suspects(parts[:middle])]
             return
-        ((ordinal, first, last),) = parts
-        if first < last:
-            middle = (first + last) // 2
-            self.losses.suspects += [Suspects([(ordinal, middle + 1, last)]), Suspects([(ordinal, first, middle)])]
+        ((source, first, last),) = parts
+        if first == last:
+            self._add_poison(source, first)
             return
-        self._add_poison(ordinal, first)
+        middle = _middle(first, last)
+        self.losses.suspects += [Suspects([(source, middle + 1, last)]), Suspects([(source, first, middle)])]
 
-    def _add_poison(self, ordinal: int, line: int) -> None:
-        one = next(one for one in self.trial.slices if one.ordinal == ordinal)
-        if self.trial.source(one)[1] == "parquet":
-            raise self._abandoned(f"because of the file {one.file.label!a}; take it out of the landing folder")
+    def _add_poison(self, source: int | str, line: int) -> None:
         if len(self.losses.poison) >= _MOST_LINES:
             raise self._abandoned(f"because of more than {_MOST_LINES} lines")
-        self.losses.poison.append((ordinal, line))
-        self.progress(f"{one.file.label!a}, line {line}: tasks do not survive it, so it is refused as poison")
+        self.losses.poison.append((source, line))
+        what = f"line {line}"
+        if self._is_file([(source, line, line)]):
+            what = "the whole file"
+            rows = [(source, WHOLE_FILE + 1, _NO_END)]  # not decoded any more, so there is nothing to look for in them
+            self.losses.suspects = [one for one in self.losses.suspects or () if one.parts != rows]
+        self.progress(f"{self._label(source)!a}, {what}: tasks do not survive it, so it is refused as poison")
+
+    def _is_file(self, parts: Sequence[Part]) -> bool:
+        """Whether these are no rows, but a Parquet file as such."""
+        files = [(one.ordinal, WHOLE_FILE, WHOLE_FILE) for one in self.trial.slices if self._is_parquet(one)]
+        return len(parts) == 1 and parts[0] in files
+
+    def _is_parquet(self, one: Slice) -> bool:
+        return not is_range(one.file.name) and self.trial.source(one)[1] == "parquet"
+
+    def _label(self, source: int | str) -> str:
+        return next((one.file.label for one in self.trial.slices if one.ordinal == source), str(source))
 
     def _whole(self, one: Slice) -> Part | None:
-        """All lines of a slice; a Parquet file counts as one. The lines of a topic are its offsets.
+        """All lines of a slice; a Parquet file is decoded by tasks only. The lines of a topic are its offsets.
 
         None for a file that cannot be read any longer: tasks cannot read it either, and leave it out.
         """
         if is_range(one.file.name):
             return (one.ordinal, one.first, one.last - 1) if one.first < one.last else None
-        folder, format = self.trial.source(one)
-        if format == "parquet":
-            return (one.ordinal, 1, 1)
+        if self._is_parquet(one):
+            return (one.ordinal, WHOLE_FILE, _NO_END)
+        folder, _ = self.trial.source(one)
         reader, last, source = LineReader(), 0, SliceReader(folder, one)
         for block in source.blocks():
             last = max(last, int(reader.feed(block).number.max(initial=0)))
@@ -249,3 +276,10 @@ class _Search(Generic[T]):
 
     def _not_the_lines(self, why: str) -> NotTheLines:
         return NotTheLines(self.trial.name, self.trial.batch, why, self.cause)
+
+
+def _middle(first: int, last: int) -> int:
+    """Where a part is split: a file off its rows, rows without a known end in growing steps, others in halves."""
+    if last < _NO_END:
+        return (first + last) // 2
+    return WHOLE_FILE if first == WHOLE_FILE else min(2 * first + _FIRST_ROWS - 2, last - 1)

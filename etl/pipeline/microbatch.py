@@ -155,6 +155,8 @@ class MicroBatch:
             room_bytes = 2**62 if control.take_bytes is None else control.take_bytes
             fixed = self.topic.fix(offsets, self.limits, room_bytes, now, slices)
             slices, control = (*slices, *fixed.slices), replace(control, lost=fixed.lost)
+        if not slices:  # what has landed is still being written: the batch is there for events that wait
+            control = replace(self._control((), {}, 0), lost=control.lost)
         if not slices and not self.ledger.judged_asides() and not self._has_retries(now):
             return None
         last = self.ledger.last()
@@ -175,6 +177,9 @@ class MicroBatch:
         shed = sum(file.waiting for file in self.ledger.backlog_files() if file.cause == "time")
         costs = deadline.observed(deadline.past(self.ledger.history(deadline.RECENT)))
         slots = self.executor.slots
+        if costs is None:
+            format = pipeline.stream.source.format
+            return deadline.first_control(landed + in_topic, shed, pipeline.deadline, pipeline.shedding, format)
         control = deadline.control(costs, landed + in_topic, shed, pipeline.deadline, pipeline.shedding, slots)
         if control.overloaded:
             self.progress(f"overload: {control.waiting} events wait, one batch serves {control.capacity} in time")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etl.adapters.landing import Slice, format_of
+from etl.adapters.losses import Part
 from etl.contract.model import Format
 from etl.pipeline.tasks.line_choice import LineChoice
 from etl.streams import decision as decisions
@@ -67,7 +68,10 @@ class BatchTrial:
         source = self.of.catalog.stream(stream).stream.source
         return source.landing, format_of(one.file.name, source.format)
 
-    def run(self, lines: LineChoice, only: Collection[int] | None) -> Tried:
+    def backlog(self) -> Sequence[Part]:
+        return ()  # tuples that wait for partners are no input: they were read before
+
+    def run(self, lines: LineChoice, only: Collection[int | str] | None) -> Tried:
         slices = {
             stream: [one for one in many if only is None or one.ordinal in only]
             for stream, many in self.by_stream.items()

@@ -78,7 +78,7 @@ class Finding:
 
 def share(kind: Distribution, subject: str, part: int, whole: int) -> Figure:
     """A share of events with its standard error; one is added on each side, so that 0 of 10 is not certain."""
-    smooth = (part + 1) / (whole + 2)
+    smooth = min(1.0, (part + 1) / (whole + 2))  # events of the backlog are refused, too: more than the lines
     return Figure(kind, subject, part / whole, math.sqrt(smooth * (1 - smooth) / whole))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from etl.adapters import ledger
+from etl.pipeline.input.deadline import first_control
 from tests.support.site import Ended, Site, order
 
 ORDERS = 400
@@ -47,6 +48,40 @@ def control(site: Site, batch: int) -> dict[str, Any]:
     found = site.record(batch).control
     assert found is not None
     return found
+
+
+def test_a_first_batch_takes_what_usual_costs_say_fits_and_the_rest_stays_landed(site: Site) -> None:
+    hasty = site.redeclared(('deadline = "30s"', 'deadline = "1s"'))
+    path = hasty.land("a.jsonl", *[order(number, note="x" * 60_000) for number in range(1, 201)])
+    hasty.run()
+    told, counts = control(hasty, 1), hasty.record(1).counts
+    landed = path.stat().st_size
+    assert told["take_bytes"] == first_control(landed, 0, timedelta(seconds=1), "consider", "jsonl").take_bytes
+    assert told["taken_bytes"] == pytest.approx(told["take_bytes"], abs=100_000)
+    assert told["waiting"] == landed // 200
+    assert 0 < counts.lines < 200
+    assert (counts.shed, counts.accepted) == (0, counts.lines)
+    while hasty.run() is not None:
+        pass
+    assert hasty.totals()["fact"] == 200
+    assert hasty.inventory().faults == []
+
+
+def test_shed_events_come_back_while_a_large_file_is_still_being_written(site: Site) -> None:
+    hasty = site.redeclared(('deadline = "30s"', 'deadline = "1s"'))
+    small = hasty.changed(task_lookups=1, tactic="inlj")
+    small.land("a.jsonl", *[order(number, customer_id=number, product_id=1) for number in range(1, 11)])
+    small.run()
+    assert small.totals()["backlog_open"] > 0
+    (small.landing / "b.jsonl").write_bytes(b" " * 5_000_000)
+    fixed: list[int] = []
+
+    def fix() -> None:
+        fixed.append(1)
+        assert len(fixed) < 4, "batches of nothing, one after the other"
+
+    assert hasty.meanwhile("before input is fixed", fix).run() is not None
+    assert hasty.totals()["backlog_open"] == 0
 
 
 def test_under_overload_what_many_wait_for_is_served_and_the_rest_is_shed(site: Site) -> None:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from etl.pipeline.inspection import inventory
 from etl.pipeline.isolate import TRIES, NotTheLines
 from etl.pipeline.review.quarantine import Selection
 from etl.pipeline.tasks import wire
 from etl.pipeline.tasks.in_process import InProcess
 from etl.pipeline.tasks.plan import BatchPlan
 from etl.pipeline.tasks.wire import DriverLost, Message, TaskLost, WorkerRefused
+from etl.pipeline.upkeep.maintenance import Keep
 from etl.samples.examples import EXAMPLES
 from tests.support.desk import release, shown
 from tests.support.event_traces import trace
 from tests.support.mortal import DEADLY, Mortal, deadly
-from tests.support.site import Site, order
+from tests.support.site import COPY_CUSTOMER, Site, order, quiet
 
 
 def mortal(site: Site, error: Exception | None = None) -> tuple[Site, Mortal]:
@@ -113,6 +119,39 @@ def test_when_all_lines_are_deadly_it_is_not_the_lines(site: Site) -> None:
     assert site.rows("fact").num_rows == 64
 
 
+def test_a_deadly_event_of_the_backlog_is_refused_and_the_others_go_on(site: Site) -> None:
+    site.land("a.jsonl", *(order(n, customer_id=90 + n, note="kills" if n == 3 else "") for n in range(1, 6)))
+    site.run()
+    assert site.totals()["backlog_open"] == 5
+    for customer in (91, 94):
+        site.execute(COPY_CUSTOMER, customer)
+    here, _ = mortal(site)
+    here.land("b.jsonl", order(6))
+    assert here.run() == 2
+    assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 4, 6]
+    (poison,) = site.rows("quarantine").to_pylist()
+    assert (poison["line"], poison["reasons"], poison["from_backlog"]) == (3, ["poison"], True)
+    assert site.totals()["backlog_open"] == 2
+    assert site.inventory().faults == []
+    site.land("c.jsonl", order(3))
+    site.run()
+    assert 3 in site.rows("fact")["order_id"].to_pylist(), "its key is free again"
+    assert site.inventory().faults == []
+
+
+def test_landed_lines_and_events_of_the_backlog_may_be_deadly_together(site: Site) -> None:
+    site.land("a.jsonl", *(order(n, customer_id=90 + n, note="kills" if n == 2 else "") for n in range(1, 4)))
+    site.run()
+    here, _ = mortal(site.later(timedelta(days=30)))
+    here.land("b.jsonl", order(6), deadly(7))
+    assert here.run() == 2
+    reasons = {(row["source_file"], row["line"]): row["reasons"] for row in site.rows("quarantine").to_pylist()}
+    assert reasons.pop(("a.jsonl", 2)) == reasons.pop(("b.jsonl", 2)) == ["poison"]
+    assert [names for names in reasons.values() if "poison" in names] == []
+    assert site.rows("fact")["order_id"].to_pylist() == [6]
+    assert site.inventory().faults == []
+
+
 def test_tasks_that_are_lost_without_any_input_blame_nobody(site: Site) -> None:
     class Dead(InProcess):
         def run(self, plan: BatchPlan) -> list[Message]:
@@ -139,24 +178,123 @@ def test_a_deadly_line_of_csv_is_found_under_its_header(site: Site) -> None:
     assert sessions.inventory().faults == []
 
 
-def test_a_deadly_parquet_file_is_named(site: Site) -> None:
-    class NoParquet(InProcess):
-        def run(self, plan: BatchPlan) -> list[Message]:
-            chosen = {one.file.label for one in plan.slices}
-            if "deadly.parquet" in chosen and (plan.places.landing / "deadly.parquet").exists():
-                raise TaskLost("it died")
-            return super().run(plan)
-
+def trips_with(site: Site, executor: InProcess, *deadly_rows: int) -> tuple[Site, int]:
+    """Two files of trips, some rows of the second one deadly; and how many rows they have together."""
     trips = site.of("trips")
     EXAMPLES["trips"].seed(trips.dsn, trips.settings.var)
-    EXAMPLES["trips"].generate(trips.landing, 20, 1, datetime.now(UTC))
-    min(trips.landing.glob("*.parquet")).rename(trips.landing / "deadly.parquet")
-    dying = replace(trips, steps=replace(trips.steps, executor=NoParquet()))
-    with pytest.raises(NotTheLines, match=r"because of the file 'deadly\.parquet'; take it out"):
-        dying.run()
-    (trips.landing / "deadly.parquet").unlink()
+    EXAMPLES["trips"].generate(trips.landing, 40, 1, datetime.now(UTC))
+    paths = sorted(trips.landing.glob("*.parquet"))
+    rows = pa.concat_tables([pq.read_table(path) for path in paths])
+    for path in paths:
+        path.unlink()
+    pq.write_table(rows.slice(0, 10), trips.landing / "other.parquet")
+    some = rows.slice(10)
+    marks = pa.array([DEADLY.decode() if n in deadly_rows else None for n in range(1, some.num_rows + 1)])
+    pq.write_table(some.append_column("mark", marks), trips.landing / "deadly.parquet")
+    return replace(trips, steps=replace(trips.steps, executor=executor)), rows.num_rows
+
+
+def poison_of(site: Site) -> list[dict[str, Any]]:
+    return [row for row in site.rows("quarantine").to_pylist() if "poison" in row["reasons"]]
+
+
+def test_deadly_rows_of_parquet_are_refused_and_all_others_are_read(site: Site) -> None:
+    executor = Mortal(TaskLost("it died"))
+    dying, rows = trips_with(site, executor, 7, 21)
     dying.run()
-    assert trips.inventory().faults == []
+    poison = poison_of(dying)
+    assert sorted((row["source_file"], row["line"]) for row in poison) == [
+        ("deadly.parquet", 7),
+        ("deadly.parquet", 21),
+    ]
+    assert all(json.loads(row["raw"])["mark"] == "kills" for row in poison)
+    assert dying.totals()["lines"] == rows
+    assert dying.inventory().faults == []
+    assert executor.runs < 120, "halving, not trying row by row"
+    facts, mended = dying.rows("fact").num_rows, replace(dying, steps=replace(dying.steps, executor=InProcess()))
+    assert len(release(mended, Selection(reason="poison")).done) == 2
+    batch = mended.run() or 0
+    assert mended.record(batch).counts.reasons == {}
+    assert mended.rows("fact").num_rows == facts + 2, "code that survives them reads them like any others"
+    assert mended.inventory().faults == []
+
+
+def test_more_deadly_rows_of_parquet_than_deadly_lines_may_be_are_not_the_rows(site: Site) -> None:
+    dying, _ = trips_with(site, Mortal(TaskLost("it died")), *range(1, 25))
+    with pytest.raises(NotTheLines, match="because of more than 20 lines; nothing was decided"):
+        dying.run()
+    assert dying.totals()["lines"] == 0
+
+
+class NoParquet(InProcess):
+    """Is lost with any plan that decodes the deadly file; at most so often during the search."""
+
+    def __init__(self, most: int = 1_000) -> None:
+        super().__init__()
+        self.left, self.runs = most, 0
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        self.runs += 1
+        decoded = [one for one in plan.slices if one.file.label == "deadly.parquet" and plan.lines.decodes(one.ordinal)]
+        if decoded and self.left:
+            self.left -= 1
+            raise TaskLost("it died")
+        return super().run(plan)
+
+
+def test_a_parquet_file_that_cannot_be_decoded_is_refused_as_one_row(site: Site) -> None:
+    dying, _ = trips_with(site, NoParquet())
+    size = (dying.landing / "deadly.parquet").stat().st_size
+    dying.run()
+    (poison,) = poison_of(dying)
+    kept = json.loads(poison["raw"])
+    assert (kept["file"], kept["bytes"], len(kept["blake2b"])) == ("deadly.parquet", size, 32)
+    assert (poison["source_file"], poison["line"]) == ("deadly.parquet", 0)
+    assert dying.totals()["lines"] == 11, "the file counts as one line, the other one has ten"
+    assert dying.inventory().faults == []
+    assert release(dying, Selection(reason="poison")).impossible
+
+
+def test_a_parquet_file_that_was_lost_once_too_often_by_chance_is_read(site: Site) -> None:
+    whole, decoded_only = TRIES + 2, 1  # the files together, then the file alone, then its rows left out
+    dying, rows = trips_with(site, NoParquet(whole + decoded_only))
+    dying.run()
+    assert poison_of(dying) == []
+    assert dying.totals()["lines"] == rows
+
+
+def test_a_file_that_was_refused_as_one_row_is_never_decoded_to_be_counted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying, rows = trips_with(site, NoParquet())
+    written = datetime.now(UTC) - timedelta(hours=1)
+    os.utime(dying.landing / "deadly.parquet", (written.timestamp(), written.timestamp()))
+    batch = dying.decide()
+    assert dying.inventory().faults == [], "decided, not loaded"
+    dying.step("audit", batch)
+    dying.step("publish", batch)
+    dying.later(timedelta(hours=1)).run()
+    (archived,) = dying.settings.archive.rglob("deadly.parquet")
+    content, some = archived.read_bytes(), pq.read_table(archived)
+
+    def counted(path: Path) -> int:
+        assert path.read_bytes() != content, "tasks do not survive this file"
+        return 10
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inventory, "_parquet_rows", counted)
+        assert dying.inventory().faults == []
+    (dying.landing / "deadly.parquet").write_bytes(content)
+    mended = replace(dying, steps=replace(dying.steps, executor=InProcess()))
+    while mended.totals()["lines"] < 11 + rows - 10:
+        assert mended.run() is not None
+    assert mended.inventory().faults == [], "landed again, it is a file like any other"
+    key = [str(value) for value in some.select(["service_day", "meter", "trip_number"]).to_pylist()[0].values()]
+    assert {one.file for one in trace(mended, *key).landed} == {"deadly.parquet"}
+    much_later = mended.later(timedelta(days=400))
+    much_later.steps.maintain(mended.pipeline, Keep(timedelta(days=30), False), None, quiet)
+    assert not list(mended.settings.archive.rglob("deadly.parquet*"))
+    assert mended.inventory().faults == []
 
 
 def test_a_deadly_line_that_is_released_is_isolated_again_and_keeps_its_history(site: Site) -> None:

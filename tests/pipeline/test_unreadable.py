@@ -146,13 +146,13 @@ def test_a_loaded_file_that_can_no_longer_be_read_is_named_by_the_audit(
 def test_a_file_that_may_not_be_opened_is_no_load_to_shed_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     shut = site.land("shut.jsonl", *[order(number) for number in range(1, 2_000)])
     good = site.land("good.jsonl", order(5_000))
-    limit, landed = deadline.control, []
+    limit, landed = deadline.first_control, []
 
-    def watched(costs: Any, landed_bytes: int, *given: Any) -> Any:
+    def watched(landed_bytes: int, *given: Any) -> Any:
         landed.append(landed_bytes)
-        return limit(costs, landed_bytes, *given)
+        return limit(landed_bytes, *given)
 
-    monkeypatch.setattr(deadline, "control", watched)
+    monkeypatch.setattr(deadline, "first_control", watched)
     with refusing(shut):
         assert site.run() == 1
     assert landed == [good.stat().st_size]

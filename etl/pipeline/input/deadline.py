@@ -21,7 +21,7 @@ from datetime import timedelta
 from typing import Any
 
 from etl.adapters.ledger import BacklogFile, BatchRecord
-from etl.contract.model import Shedding
+from etl.contract.model import Format, Shedding
 from etl.enrich.step import BatchBudget
 
 _MARGIN = 0.8
@@ -32,6 +32,12 @@ _FOR_EVENTS = 0.25
 """Least share of the planned time for events, even if the fixed costs exceed it: smaller batches end no sooner."""
 _USUAL_EVENT_S = 1e-4
 """Cost per event until a batch was large enough to measure; several times the cost on two cores."""
+_FIRST_FIXED_S = 10.0
+"""Fixed cost of a first batch: a session that has just started, kernels and front stages that are cold."""
+_FIRST_EVENT_S = 6e-6
+"""Cost per event of a first batch; less than most events cost, so that what fits is not cut."""
+_FIRST_EVENT_BYTES: Mapping[Format, int] = {"jsonl": 200, "csv": 100, "parquet": 30}
+"""Bytes of an event until some were counted."""
 _TELLING = 5_000
 """Events of a batch, or of a join, below which fixed costs dominate."""
 _FEW_READS = 256
@@ -201,6 +207,19 @@ def control(
         _budgets(costs, reading_s) if shedding == "consider" else {},
         costs.reads,
     )
+
+
+def first_control(landed_bytes: int, shed: int, deadline: timedelta, shedding: Shedding, format: Format) -> Control:
+    """The limits of a batch that has no past: what usual unit costs say fits is taken in, the rest stays landed.
+
+    Nothing is shed, and reading is not bounded: that needs costs that were measured.
+    """
+    if shedding == "none":
+        return Control(shedding)
+    event_bytes = _FIRST_EVENT_BYTES[format]
+    usual = Costs(_FIRST_FIXED_S, _FIRST_EVENT_S, event_bytes)
+    w = usual.served(deadline.total_seconds() * _MARGIN, tasks=1)
+    return Control(shedding, waiting=landed_bytes // event_bytes + shed, take_bytes=w * event_bytes)
 
 
 def _taken(costs: Costs, seconds: float, w: int, shedding: Shedding) -> int:

@@ -32,9 +32,10 @@ from etl.columnar.keys import U64
 from etl.contract.model import Pipeline
 from etl.errors import TerminalError
 from etl.ingest.typed import DefaultInvalid, default_value
+from etl.pipeline.inspection.inventory import RefusedFiles, refused_files, written_at
 from etl.pipeline.review.masking import MASK
 from etl.pipeline.review.quarantine import Quarantine, Selection
-from etl.pipeline.tasks.line_choice import POISON, LineChoice
+from etl.pipeline.tasks.line_choice import POISON, WHOLE_FILE, LineChoice
 from etl.pipeline.tasks.plan import BACKLOG, FACT, Places
 from etl.pipeline.tasks.read import Reader, event_keys, events_of
 
@@ -92,6 +93,7 @@ class Tracer:
         lo, hi = lanes(event_keys(self._key, pipeline.stream))
         self._lanes: tuple[U64, U64] = (lo, hi)
         self._deadly: dict[str, frozenset[int]] = {}
+        self._refused: RefusedFiles = frozenset()
 
     def trace(self, now: datetime, *, raw: bool = True) -> EventTrace:
         """Trace the event; `raw` searches the raw files, too."""
@@ -150,6 +152,7 @@ class Tracer:
 
     def _add_quarantine(self, found: EventTrace) -> None:
         quarantine = Quarantine(self._pipeline, self._places, self._ledger)
+        self._refused = refused_files(self._pipeline, self._places)
         for line in quarantine.find(Selection(reason=POISON, open_only=False)):
             self._deadly[line.source_file] = self._deadly.get(line.source_file, frozenset()) | {line.line}
         texts = tuple(str(self._key.column(name).cast(pa.string())[0]) for name in self._pipeline.stream.key)
@@ -239,8 +242,12 @@ class Tracer:
             yield from events.line[whole & (found_lo == lo[0]) & (found_hi == hi[0])].tolist()
 
     def _aside(self, one: Slice) -> LineChoice:
-        """Poison lines, which crashed tasks, are not parsed here either."""
-        return LineChoice(poison={one.ordinal: self._deadly[one.file.label]} if one.file.label in self._deadly else {})
+        """Poison lines, which crashed tasks, are not parsed here either. A file that landed again is another one."""
+        label, format = one.file.label, self._pipeline.stream.source.format
+        deadly = self._deadly.get(label, frozenset())
+        if format == "parquet" and (label, written_at(one.file.modified_ns)) not in self._refused:
+            deadly -= {WHOLE_FILE}
+        return LineChoice(poison={one.ordinal: deadly})
 
 
 def key_row(pipeline: Pipeline, given: Sequence[str]) -> pa.RecordBatch:

@@ -11,9 +11,11 @@ against events routed, rows of the accepted files against rows decided, rows cop
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +33,18 @@ from etl.adapters.regular_file import reason_of
 from etl.adapters.verdicts import Verdicts
 from etl.contract.model import Format, Pipeline
 from etl.ingest.lines import LineReader
+from etl.ingest.parquet_batches import bounded_batches
 from etl.pipeline.input import topic_lines
 from etl.pipeline.review.release_notes import ReleaseNotes
+from etl.pipeline.tasks.line_choice import POISON, WHOLE_FILE
 from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
 
 Identity = tuple[int, int]
 """Device and inode of a file."""
+RefusedFiles = frozenset[tuple[str, datetime]]
+"""Files by the name under which they landed and the second in which they were last written."""
+_COUNTED = re.compile(r"~\d+$")  # what the archive appends to a name that is taken
 _BLOCK = 16 * 2**20
-_ROWS_AT_ONCE = 65_536  # as a batch reads them: rows before a damaged part count
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
     fact = tables[FACT].to_table(columns=[*key, "batch"])
     runs = [run for run in ledger.claim_runs() if under_way is None or run.batch < under_way.batch]
     loaded = [table.name for table in pipeline.mart if not table.is_aggregate]
-    raw = _count_raw(pipeline, places, ledger)
+    raw = _count_raw(pipeline, places, ledger, refused_files(pipeline, places, under_way))
     verdicts = Verdicts(ledger)
     noted = _noted_lines(places)  # first: what is noted was committed before
     released = verdicts.by_file()
@@ -208,13 +214,13 @@ class _Raw:
     files: set[Identity] = field(default_factory=set)
     unreadable: list[str] = field(default_factory=list)
 
-    def count(self, path: Path, format: Format, end: int | None) -> None:
+    def count(self, path: Path, format: Format, end: int | None, refused: RefusedFiles) -> None:
         """Count a file up to an offset, unless it was counted before."""
         identity = _identity(path)
         if identity in self.files:
             return
         try:
-            self.lines += _lines(path, format, end)
+            self.lines += _lines(path, format, end, refused)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -222,22 +228,22 @@ class _Raw:
         self.files.add(identity)
 
 
-def _count_raw(pipeline: Pipeline, places: Places, ledger: Ledger) -> _Raw:
+def _count_raw(pipeline: Pipeline, places: Places, ledger: Ledger, refused: RefusedFiles) -> _Raw:
     """Lines of all consumed input: landed files up to the consumed offset, and whole files of the archive.
 
     A batch may archive files meanwhile. So the landing folder is counted first, and the files counted there are left
     out of the archive; a file that has left the landing folder is in the archive by the time that is listed.
     """
     format, removed = pipeline.stream.source.format, ledger.archive_removed()
-    raw = _count_landed(places.landing, format, ledger)
+    raw = _count_landed(places.landing, format, ledger, refused)
     days = [day for day in places.archive.glob("*") if day.name not in removed]
     for path in (path for day in days for path in _files(day, format)):
-        raw.count(path, format, None)
+        raw.count(path, format, None, refused)
     raw.lines += sum(removed.values()) + topic_lines.messages(pipeline, days, ledger)
     return raw
 
 
-def _count_landed(folder: Path, format: Format, ledger: Ledger) -> _Raw:
+def _count_landed(folder: Path, format: Format, ledger: Ledger, refused: RefusedFiles) -> _Raw:
     """Consumed lines in the landing folder; a file that no batch could open is named, too."""
     raw, here = _Raw(), list(_files(folder, format))
     if not here:
@@ -246,15 +252,39 @@ def _count_landed(folder: Path, format: Format, ledger: Ledger) -> _Raw:
     for path in here:
         if _name(path) in consumed:
             with suppress(FileNotFoundError):
-                raw.count(path, format, consumed[_name(path)].end)
+                raw.count(path, format, consumed[_name(path)].end, refused)
     waiting = unreadable.find(folder, landing.scan(folder, format), consumed)
     raw.unreadable += [str(one) for one in waiting if str(one) not in raw.unreadable]
     return raw
 
 
-def lines_under(folder: Path, format: Format) -> int:
+def refused_files(pipeline: Pipeline, places: Places, under_way: BatchRecord | None = None) -> RefusedFiles:
+    """Parquet files that were refused as one row each: no task survives decoding them, so they are not decoded here.
+
+    A batch that is decided and not loaded, `under_way`, has refused files that the table does not show yet.
+    """
+    from deltalake import DeltaTable
+
+    if pipeline.stream.source.format != "parquet":
+        return frozenset()
+    table = DeltaTable(str(places.tables / QUARANTINE)).to_pyarrow_dataset()
+    parts = () if under_way is None else under_way.decided.of_table(QUARANTINE)
+    found = [table, *(ds.dataset(places.tables / QUARANTINE / one.path) for one in parts)]
+    names, whole = ["source_file", "landed_at", "reasons"], ds.field("line") == WHOLE_FILE
+    rows = [row for one in found for row in one.to_table(columns=names, filter=whole).to_pylist()]
+    return frozenset(
+        (row["source_file"], row["landed_at"].replace(microsecond=0)) for row in rows if POISON in row["reasons"]
+    )
+
+
+def written_at(modified_ns: int) -> datetime:
+    """The second in which a file was last written, rounded like `landed_at`."""
+    return datetime.fromtimestamp(modified_ns / 1e9, UTC).replace(microsecond=0)
+
+
+def lines_under(folder: Path, format: Format, refused: RefusedFiles) -> int:
     """Lines of all files in a folder of the archive."""
-    return sum(_lines(path, format, None) for path in _files(folder, format))
+    return sum(_lines(path, format, None, refused) for path in _files(folder, format))
 
 
 def _identity(path: Path) -> Identity:
@@ -281,9 +311,11 @@ def _is_input(path: Path, format: str) -> bool:
     return f".{format}" in path.name and not path.name.endswith(SUFFIX) and path.is_file()
 
 
-def _lines(path: Path, format: Format, end: int | None) -> int:
+def _lines(path: Path, format: Format, end: int | None, refused: RefusedFiles = frozenset()) -> int:
     format = format_of(_name(path), format)
     if format == "parquet":
+        if (_COUNTED.sub("", _label(path)), written_at(path.stat().st_mtime_ns)) in refused:
+            return 1
         path.open("rb").close()  # a file that cannot be opened is not one that is damaged
         return _parquet_rows(path)
     reader, count = LineReader(), 0
@@ -300,8 +332,8 @@ def _parquet_rows(path: Path) -> int:
     """Rows that can be read; what cannot be read is one event in quarantine."""
     count = 0
     try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_ROWS_AT_ONCE):
+        with path.open("rb", buffering=0) as file:
+            for batch in bounded_batches(file):  # as a batch reads them: rows before a damaged part count
                 count += batch.num_rows
     except (pa.ArrowException, OSError):
         count += 1

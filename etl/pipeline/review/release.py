@@ -26,6 +26,7 @@ from etl.ingest.lines import LONGEST_LINE
 from etl.pipeline.input.released import ReleasedLine, encode
 from etl.pipeline.review.quarantine import Quarantine, RefusedLine, RowUnknown, Selection
 from etl.pipeline.review.release_notes import ReleaseNote, ReleaseNotes
+from etl.pipeline.tasks.line_choice import WHOLE_FILE
 
 _FILE_BYTES = 8 * 2**20  # of lines per file, less than a batch splits
 _NOT_KEPT_WHOLE = frozenset({"line_too_long", "malformed_parquet"})
@@ -140,6 +141,8 @@ def _chosen(quarantine: Quarantine, wanted: Selection) -> Iterable[RefusedLine]:
 def _impossible(quarantine: Quarantine, line: RefusedLine) -> str | None:
     """Why a line cannot be released with its original bytes; None if it can."""
     kept_as_json = quarantine.pipeline.stream.source.format == "parquet"
+    if kept_as_json and line.line == WHOLE_FILE:
+        return "a whole file was refused as one line; land it again instead"
     if _NOT_KEPT_WHOLE.intersection(line.reasons) or (kept_as_json and len(line.raw) >= LONGEST_LINE):
         return "only its beginning was kept; land the corrected event instead"
     if quarantine.pipeline.stream.source.format == "csv" and quarantine.header(line) is None:

@@ -1,4 +1,4 @@
-"""Which lines of a batch's slices are read: all of them, except during the search for poison lines.
+"""Which lines of a batch are read, landed ones and those of the backlog: all, except in the search for poison lines.
 
 lines ─┬─ kept    parsed as usual
        └─ aside   poison: never parsed, refused with their bytes
@@ -21,24 +21,40 @@ from etl.ingest.typed import Column
 
 POISON: Final = "poison"
 """The reason of poison lines, which crash tasks."""
+WHOLE_FILE: Final = 0
+"""Stands for a Parquet file as such, before its rows: where it is poison, nothing of the file is decoded."""
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class LineChoice:
-    """Lines by the ordinal of their slice; `only` leaves out all others, for a probe whose result is discarded."""
+    """Lines by the ordinal of their slice, rows of the backlog by the path of their file.
 
-    only: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # first and last line
-    poison: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    `only` leaves out all other lines of a slice or file, for a probe whose result is discarded.
+    """
+
+    only: Mapping[int | str, tuple[int, int]] = field(default_factory=dict)  # first and last line
+    poison: Mapping[int | str, frozenset[int]] = field(default_factory=dict)
+
+    def masks(self, source: int | str, number: npt.NDArray[np.int64]) -> tuple[Mask, Mask]:
+        """Which of these lines to parse, and which to set aside."""
+        wanted = np.ones(len(number), np.bool_)
+        if source in self.only:
+            first, last = self.only[source]
+            wanted = (number >= first) & (number <= last)
+        deadly = np.isin(number, sorted(self.poison.get(source, ())))
+        return wanted & ~deadly, wanted & deadly
 
     def split(self, ordinal: int, lines: Lines) -> tuple[Lines, Lines | None]:
         """The lines to parse, and those to set aside."""
-        bounds, poison = self.only.get(ordinal), self.poison.get(ordinal)
-        if bounds is not None:
-            lines = _taken(lines, (lines.number >= bounds[0]) & (lines.number <= bounds[1]))
-        if not poison:
+        if ordinal not in self.only and ordinal not in self.poison:
             return lines, None
-        deadly = np.isin(lines.number, sorted(poison))
-        return _taken(lines, ~deadly), _taken(lines, deadly)
+        kept, aside = self.masks(ordinal, lines.number)
+        return _taken(lines, kept), _taken(lines, aside)
+
+    def decodes(self, ordinal: int) -> bool:
+        """Whether a Parquet file is decoded at all: as such it is not poison."""
+        return WHOLE_FILE not in self.poison.get(ordinal, ())
 
 
 ALL_LINES = LineChoice()
@@ -49,7 +65,7 @@ def poison_events(lines: Lines, stream: Stream) -> Events:
     return refused_events(lines, stream, POISON)
 
 
-def _taken(lines: Lines, rows: npt.NDArray[np.bool_]) -> Lines:
+def _taken(lines: Lines, rows: Mask) -> Lines:
     return Lines(lines.data, lines.start[rows], lines.end[rows], lines.number[rows], lines.too_long[rows])
 
 

@@ -8,7 +8,9 @@ The number of lines is counted here; routed events are counted independently in 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 from etl.adapters.claims import lanes
 from etl.adapters.kafka.copies import CopyReader
 from etl.adapters.landing import Slice, SliceReader, is_range, is_release
+from etl.adapters.ledger import BacklogFile
 from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
 from etl.contract.words.types import TIMESTAMP
@@ -25,11 +28,18 @@ from etl.ingest.csv_lines import csv_header, split_header
 from etl.ingest.drift import Observed, observe
 from etl.ingest.events import Events, parse_events
 from etl.ingest.lines import LineReader, Lines, of_values
-from etl.ingest.parquet_rows import read_rows
+from etl.ingest.parquet_rows import read_rows, refused_rows
 from etl.ingest.payload import payload_hash
 from etl.pipeline.input import released
 from etl.pipeline.tasks import wire
-from etl.pipeline.tasks.line_choice import ALL_LINES, LineChoice, poison_events, refused_events
+from etl.pipeline.tasks.line_choice import (
+    ALL_LINES,
+    POISON,
+    WHOLE_FILE,
+    LineChoice,
+    poison_events,
+    refused_events,
+)
 from etl.pipeline.tasks.plan import BatchPlan, Places
 from etl.pipeline.tasks.wire import Message
 from etl.validate.checks import Checks
@@ -64,7 +74,8 @@ def read(plan: BatchPlan, reader: int) -> Iterator[Message]:
             },
         )
     for file in backlog:
-        yield from _dealt(waiting_rows(plan.places, stream, file.path), plan.routers)
+        rows = _chosen_rows(waiting_rows(plan.places, stream, file.path), file, plan.lines)
+        yield from _dealt(rows, plan.routers)
 
 
 def slice_reader(places: Places, one: Slice) -> Reader:
@@ -87,7 +98,7 @@ def slice_events(stream: Stream, one: Slice, source: Reader, choice: LineChoice 
         yield from message_events(stream, one, source, choice)
         return
     if stream.source.format == "parquet":
-        yield from _parquet_events(source, stream)
+        yield from _parquet_events(stream, one, source, choice)
         return
     header = source.header() if stream.source.format == "csv" and one.first else b""
     at_header = stream.source.format == "csv" and not one.first
@@ -133,11 +144,32 @@ def _lines(source: SliceReader) -> Iterator[Lines]:
     yield reader.finish()
 
 
-def _parquet_events(source: SliceReader, stream: Stream) -> Iterator[Events]:
+def _parquet_events(stream: Stream, one: Slice, source: SliceReader, choice: LineChoice) -> Iterator[Events]:
     """The rows of a whole file; nothing of one that changed while it was read."""
-    content = b"".join(source.blocks())
-    if not source.changed:
-        yield from read_rows(pa.py_buffer(content), stream)
+    for _ in source.blocks():  # hashed first, then read part by part: neither needs all of it in memory
+        pass
+    if choice.decodes(one.ordinal):
+        rows = partial(read_rows, stream=stream, choice=partial(choice.masks, one.ordinal), aside=POISON)
+        yield from source.read_again(rows)
+    elif not source.changed:
+        yield refused_rows(_description(one, source), np.array([WHOLE_FILE], np.int64), stream, POISON)
+
+
+def _description(one: Slice, source: SliceReader) -> pa.Array:
+    """What is kept of a file that is refused as one row."""
+    text = json.dumps({"file": one.file.label, "bytes": one.bytes, "blake2b": source.digest}, ensure_ascii=False)
+    return pa.array([text.encode()], pa.binary())
+
+
+def _chosen_rows(rows: pa.Table, file: BacklogFile, choice: LineChoice) -> pa.Table:
+    """Rows of a backlog file, poison refused. Facts that lack members cannot be refused: poison is left as it is."""
+    kept, aside = choice.masks(file.path, np.arange(1, rows.num_rows + 1))
+    if file.cause == "correction" or not aside.any():
+        return rows.filter(pa.array(kept))
+    reasons = [[POISON] if deadly else [] for deadly in aside.tolist()]
+    place = rows.schema.get_field_index(wire.REASONS)
+    refused = rows.set_column(place, rows.schema.field(place), pa.array(reasons, pa.list_(pa.string())))
+    return refused.filter(pa.array(kept | aside))
 
 
 def landed_rows(

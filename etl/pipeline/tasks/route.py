@@ -103,7 +103,7 @@ class _Router:
         self._sums: Counter[str] = Counter()
 
     def run(self, rows: pa.Table, enrich: Callable[[pa.Table], Enriched]) -> RouteResult:
-        # 1. Lines refused by the reader are not checked against claims.
+        # 1. Lines refused by the reader are not checked against claims. Poison of the backlog frees its key.
         refused = pc.greater(pc.list_value_length(rows[wire.REASONS]), 0).to_numpy()
         waited = rows[wire.WAITED_IN].is_valid().to_numpy()
         lo, hi = (rows[name].to_numpy() for name in (wire.KEY_LO, wire.KEY_HI))
@@ -113,7 +113,9 @@ class _Router:
         conflict = kind == dedupe.CONFLICT
         open_ = np.isin(found.state, (claim.WAITING, claim.UNKNOWN))
         still_waiting = waited & open_ & (found.batch == self._began_waiting(rows))
-        candidate = np.where(waited, still_waiting, kind == dedupe.CANDIDATE)
+        refused = refused & (~waited | still_waiting)
+        self._claim(rows.filter(pa.array(refused & waited)), claim.RELEASED)
+        candidate = np.where(waited, still_waiting & ~refused, kind == dedupe.CANDIDATE)
         self._sums["duplicates"] = int(np.count_nonzero(kind == dedupe.DUPLICATE))
         # 3. Master data, then the route of every candidate.
         enriched = enrich(rows.filter(pa.array(candidate)))

@@ -47,9 +47,10 @@ def remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Remov
     begun = run.ledger.oldest_unloaded()
     if begun is not None:  # a topic's messages are archived before they are read
         before = min(before, begun.started_at)
+    refused = inventory.refused_files(pipeline, run.places)
     for folder in days(run.places.archive, until=before.date()):
         if not dry_run:
-            lines = inventory.lines_under(folder, pipeline.stream.source.format)
+            lines = inventory.lines_under(folder, pipeline.stream.source.format, refused)
             lines += topic_lines.messages(pipeline, [folder], run.ledger)
             run.ledger.remove_archive(folder.name, lines)
         total += remove_folder(folder, dry_run=dry_run)

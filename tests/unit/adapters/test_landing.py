@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import given
@@ -292,6 +294,55 @@ def test_a_file_whose_disk_fails_while_it_is_read_does_not_count(
 
     monkeypatch.setattr(os, "pread", fail)
     _, reader = read(tmp_path, one)
+    assert (reader.changed, reader.reason) == (True, "Input/output error")
+
+
+def again(file: BinaryIO) -> Iterator[bytes]:
+    """The content in two parts, the last one first."""
+    for part in ((4, 8), (0, 4)):
+        file.seek(part[0])
+        yield file.read(part[1] - part[0])
+
+
+def test_a_file_is_read_again_in_any_order_once_it_was_hashed(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+    _, reader = read(tmp_path, one)
+    assert (list(reader.read_again(again)), reader.changed) == ([b"two\n", b"one\n"], False)
+
+
+@pytest.mark.parametrize("change", ["other bytes", "grown", *SWAPS])
+def test_a_file_that_was_swapped_after_it_was_hashed_is_not_read_again(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a.jsonl"
+    put(path, b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+    _, reader = read(tmp_path, one)
+    if change in ("other bytes", "grown"):
+        put(path, b"ONE\nTWO\n" if change == "other bytes" else b"one\ntwo\nthree\n", -timedelta(seconds=1))
+    else:
+        SWAPS[change](path)
+    assert (list(reader.read_again(again)), reader.changed) == ([], True)
+
+
+def test_a_file_that_changes_while_it_is_read_again_does_not_count(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+    _, reader = read(tmp_path, one)
+    for _ in reader.read_again(again):
+        put(tmp_path / "a.jsonl", b"ONE\nTWO\n", -timedelta(seconds=1))
+    assert reader.changed
+
+
+def test_a_disk_that_fails_while_a_file_is_read_again_is_told(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl", b"one\ntwo\n")
+    (one,) = fix(tmp_path)
+    _, reader = read(tmp_path, one)
+
+    def fail(_: BinaryIO) -> Iterator[bytes]:
+        yield b"one"
+        raise OSError(errno.EIO, "Input/output error")
+
+    assert list(reader.read_again(fail)) == [b"one"]
     assert (reader.changed, reader.reason) == (True, "Input/output error")
 
 

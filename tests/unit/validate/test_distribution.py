@@ -76,3 +76,7 @@ def test_a_change_for_the_better_is_no_finding() -> None:
 def test_figures_survive_the_ledger() -> None:
     figures = {f.name: f for f in (Figure("mean", "unit_price", 9.99, 0.25), Figure("volume", "", 12.0))}
     assert from_json(as_json(figures)) == figures
+
+
+def test_more_events_of_the_backlog_may_be_refused_than_lines_were_read() -> None:
+    assert share("quarantined", "", 9, 1).error == 0.0

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etl.adapters.landing import Limits
 from etl.adapters.ledger import BacklogFile
+from etl.contract.model import Format
 from etl.enrich.step import BatchBudget
-from etl.pipeline.input.deadline import Control, Costs, Past, ReadCosts, control, observed, oldest
+from etl.pipeline.input.deadline import Control, Costs, Past, ReadCosts, control, first_control, observed, oldest
 
 DEADLINE = timedelta(seconds=10)  # 8 s are planned for
 LOOKUPS = Costs(1.0, 1e-5, 100.0, {"customer": ReadCosts(None, 1e-3, 5e-4)})
@@ -145,3 +147,28 @@ def waiting(*counts: int) -> list[BacklogFile]:
 def test_the_oldest_files_come_back_until_there_is_no_room(most: int | None, taken: int) -> None:
     files = waiting(10, 20, 30)
     assert list(oldest(files, most)) == files[:taken]
+
+
+def first(seconds: int, format: Format = "jsonl") -> int:
+    found = first_control(10 * 2**30, 0, timedelta(seconds=seconds), "consider", format)
+    assert found.take_bytes is not None
+    return found.take_bytes
+
+
+@pytest.mark.parametrize(("format", "event_bytes"), [("jsonl", 200), ("csv", 100), ("parquet", 30)])
+def test_a_first_batch_cuts_nothing_that_fits_into_the_usual_deadline(format: Format, event_bytes: int) -> None:
+    assert first(30, format) >= min(Limits().batch_bytes, 1_000_000 * event_bytes)
+
+
+def test_a_first_batch_takes_less_for_a_short_deadline_and_always_something() -> None:
+    assert 0 < first(1) < first(5) < first(30) < first(60)
+
+
+def test_a_first_batch_sheds_nothing_and_bounds_no_reading() -> None:
+    found = first_control(10 * 2**30, 7, timedelta(seconds=30), "keep", "jsonl")
+    assert (found.overloaded, found.reload, found.first, found.budgets) == (False, None, None, {})
+    assert found.waiting == 10 * 2**30 // 200 + 7
+
+
+def test_none_takes_all_of_a_first_batch() -> None:
+    assert first_control(10**12, 5, timedelta(seconds=30), "none", "jsonl") == Control("none")
