@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import Py4JJavaError
 
 from tests.support.command_line import command_line
 

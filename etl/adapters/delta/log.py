@@ -132,7 +132,7 @@ class DeltaLog:
         return appender.add(files, batch)
 
     def replace(self, table: str, files: Mapping[str, int], merged: DataFile) -> bool:
-        """Replace files, given with their sizes, by one with the same rows; False when somebody else commits meanwhile."""
+        """Replace files, given with their sizes, by one with the same rows; False when somebody else has committed."""
         opened = self._now(table)
         return opened.appender.replace(files, merged, opened.handle.version())
 

@@ -204,8 +204,10 @@ def test_all_of_spark_wants_a_secret_that_only_its_owner_can_read(compose: Compo
 
 def test_no_setting_of_ours_switches_sparks_secret_off(compose: Compose, tmp_path: Path) -> None:
     (tmp_path / "any.jar").touch()
-    ours = configuration(Settings(home=tmp_path, jars=tmp_path))
-    assert not [key for key in ours if key.startswith(("spark.authenticate", "spark.network.crypto", "spark.io.enc"))]
+    secured = ("spark.authenticate", "spark.network.crypto", "spark.io.enc")
+    for master in ("local[2]", "spark://spark:7077"):
+        ours = configuration(Settings(home=tmp_path, jars=tmp_path, spark_master=master))
+        assert {ours[key] for key in ours if key.startswith(secured)} <= {"true"}
     spark = [body for body in compose["services"].values() if "SPARK_CONF_DIR" in body.get("environment", {})]
     assert not [text for body in spark for text in texts(body) if "spark.authenticate" in text or "crypto" in text]
 
