@@ -3,7 +3,7 @@
     small files, except those to keep ──▶ one file, synced ──▶ one log entry: remove them, add it; no row changes
 
 OPTIMIZE cannot spare files, and the ledger names those in which events wait. Removed files stay in the folder until
-VACUUM's retention, so whoever has their names still reads them.
+VACUUM's retention, so whoever has their names still reads them (ADR 124).
 """
 
 from __future__ import annotations
