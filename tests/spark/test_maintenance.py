@@ -10,7 +10,6 @@ import pytest
 import uvicorn
 from pyspark.sql import SparkSession
 
-from etl.pipeline.upkeep.maintenance import Keep
 from etl.spark.runner.client import StepFailed, StepRefused, answers, maintain
 from etl.spark.runner.service import app, listening
 from etl.stack.supervision.processes import wait_until
@@ -40,7 +39,9 @@ def files(site: Site, table: str) -> list[Path]:
     return sorted((site.settings.warehouse / site.pipeline / table).glob("*.parquet"))
 
 
-def test_tables_are_compacted_between_batches_and_hold_the_same(served: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_compacted_between_batches_and_hold_the_same(
+    served: Site, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("etl.pipeline.upkeep.maintenance.MANY_FILES", 3)
     for number in range(1, 5):
         served.land(
@@ -59,8 +60,14 @@ def test_tables_are_compacted_between_batches_and_hold_the_same(served: Site, mo
     assert served.run() == 5
     assert served.totals()["fact"] == 9, "what waited is still found in the backlog"
     assert served.inventory().faults == []
-    again = served.steps.maintain(served.pipeline, Keep(), None, quiet)
+    again = maintain(served.settings, no_dsn, served.pipeline, 30, progress=quiet)
     assert again["garbage"]["files"] == 0, "what was compacted is no garbage"
+    assert "backlog" in again["optimized"], "nobody waits in its files any more"
+    assert len(served.table("backlog").file_uris()) == 1
+    folder = str(served.settings.warehouse / served.pipeline / "backlog")
+    assert spark.read.format("delta").load(folder).count() == served.rows("backlog").num_rows == 4
+    spark.sql(f"optimize delta.`{folder}`")
+    assert spark.sql(f"describe history delta.`{folder}`").count() >= 5
 
 
 def test_maintenance_is_refused_while_a_batch_runs_and_when_it_makes_no_sense(served: Site) -> None:
