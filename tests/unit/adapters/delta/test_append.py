@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from etl.adapters.delta.data_files import write_part
 from etl.adapters.delta.log import DeltaLog
 from etl.adapters.delta.table import AsksTooMuch, FilesMissing
 from etl.adapters.ledger import DataFile
+from tests.support.synced import watch_syncs
 
 
 @pytest.fixture
@@ -29,19 +28,6 @@ def table(tmp_path: Path) -> DeltaAppender:
 def part(table: DeltaAppender, name: str, *ids: int) -> DataFile:
     rows = pa.table({"id": pa.array(ids, pa.int64()), "at": pa.array([0] * len(ids), pa.timestamp("us", "UTC"))})
     return write_part(table.folder.parent, "results", name, rows)
-
-
-def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[str]]:
-    """The names of what is synced from now on."""
-    names: set[str] = set()
-    real = os.fsync
-
-    def sync(descriptor: int) -> None:
-        names.add(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    return lambda: names
 
 
 def ids(table: DeltaAppender) -> list[int]:
@@ -168,9 +154,9 @@ def test_an_entry_that_its_writer_may_not_have_synced_is_synced_by_the_next(
     table: DeltaAppender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.add([part(table, "a.parquet", 1)], 1)
-    synced = watched(monkeypatch)
+    synced = watch_syncs(monkeypatch)
     assert not DeltaAppender(table.folder, "app").add([part(table, "a.parquet", 1)], 1)
-    assert {f"{0:020d}.json", "_delta_log"} <= synced()
+    assert {f"{0:020d}.json", "_delta_log"} <= {path.name for path in synced}
 
 
 def test_files_that_are_not_as_they_were_written_are_refused(table: DeltaAppender) -> None:

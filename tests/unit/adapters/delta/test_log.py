@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,6 +16,7 @@ from etl.adapters.delta.data_files import read_parts, write_part
 from etl.adapters.delta.log import DeltaLog
 from etl.adapters.delta.table import ColumnChanged, FilesMissing
 from etl.adapters.ledger import DataFile
+from tests.support.synced import watch_syncs
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
 
@@ -165,16 +165,9 @@ def test_a_correction_whose_writer_died_before_the_sync_is_synced_by_the_next(
         with pytest.raises(KeyboardInterrupt):
             log.correct("fact", correction, ["id"], 2)
     version = DeltaTable(str(log.folder("fact"))).version()
-    synced: set[str] = set()
-    real = os.fsync
-
-    def sync(descriptor: int) -> None:
-        synced.add(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", sync)
+    synced = watch_syncs(monkeypatch)
     assert not DeltaLog(log.root, "app").correct("fact", correction, ["id"], 2)
-    assert f"{version:020d}.json" in synced
+    assert f"{version:020d}.json" in {path.name for path in synced}
 
 
 def test_a_column_that_is_new_in_the_declaration_is_added_and_old_files_have_nulls(log: DeltaLog) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 from etl.adapters.great_expectations.data_docs.offline import ASSETS, OFFLINE, OURS, offline, place_assets
+from tests.support.synced import watch_syncs
 
 FOUND = importlib.util.find_spec("great_expectations")
 assert FOUND is not None
@@ -54,14 +54,7 @@ def test_assets_are_placed_once_and_again_when_they_differ(tmp_path: Path) -> No
 def test_the_version_is_noted_after_what_it_stands_for_was_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: list[Path] = []
-    real = os.fsync
-
-    def sync(descriptor: int) -> None:
-        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", sync)
+    synced = watch_syncs(monkeypatch)
     place_assets(tmp_path)
     noted = next(at for at, path in enumerate(synced) if path.name == ".version.tmp")
     files = {path for path in (tmp_path / "static").rglob("*") if path.is_file() and path.name != "version"}
