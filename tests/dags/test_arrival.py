@@ -301,8 +301,8 @@ def test_continuous_and_manual_pipelines_load_what_has_landed(plant: Plant) -> N
 
 
 def test_a_mistaken_file_has_a_dag_that_says_so_and_leaves_the_others_alone(plant: Plant) -> None:
-    plant.airflow.wait_for_dag("mistaken")
-    assert "colour" in plant.airflow.dag("mistaken")["description"]
+    plant.airflow.wait_for_dag("broken_mistaken")
+    assert "colour" in plant.airflow.dag("broken_mistaken")["description"]
     had = plant.fact()
     plant.land("others.jsonl", reading(6_001))
     plant.until(lambda: plant.fact() == had + 1, "the other pipelines go on")
