@@ -14,8 +14,7 @@ from etl.errors import MissingPart
 from etl.settings import JARS_REMEDY, Settings
 
 _JIT = {"quick": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC", "full": "-XX:+UseParallelGC"}
-"""On small batches the optimising compiler takes a third of two cores for minutes, for code that runs a few seconds; a
-batch of a million events it makes twice as fast."""
+"""On small batches the optimising compiler takes CPU time for code that runs a few seconds (ADR 16)."""
 
 
 _BYTES_AT_A_TIME = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -77,9 +76,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(settings.spark_shuffle_partitions),
-        # Micro-batches are small, so planning and compiling cost more than the rows do. Generated code holds the
-        # batch's own literals and would be compiled anew for every batch; measured on 50,000 events: 34 s with, 24 s
-        # without whole-stage code and adaptive planning.
+        # Micro-batches are small, so planning and compiling cost more than the rows do: with both, and with both of the
+        # JVM's compilers, a batch takes a tenth more time and a sixth more CPU (ADR 16, `make bench-session`).
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         # VACUUM lists a table's folder with this many tasks, by default 10,000: minutes for a few files.
