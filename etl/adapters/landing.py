@@ -368,6 +368,19 @@ class SliceReader:
         return os.pread(descriptor, 1, one.last - 1) == b"\n"
 
 
+def start_of_line(folder: Path, one: Slice, line: int) -> int:
+    """Where a line of a slice begins, as lines of a slice are numbered; the slice's end where it has fewer lines."""
+    at, before = one.first, line - 1
+    if before < 1:
+        return at
+    for block in SliceReader(folder, one).blocks():
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == 0x0A)
+        if len(ends) >= before:
+            return at + int(ends[before - 1]) + 1
+        at, before = at + len(block), before - len(ends)
+    return one.last
+
+
 def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], now: datetime) -> list[bytes]:
     """Move fully consumed files that have been quiet into the archive; returns their names."""
     moved = []

@@ -152,6 +152,8 @@ class MicroBatch:
                 return None
             trial = BatchTrial(self, began, slices, known, documents)
             tried = isolate.survive(trial, LossBook(self.ledger.book, batch), self.progress)
+            if tried is None:  # some of the input was left for a later batch
+                continue
             if not tried.changed:
                 self._commit(tried.plan, tried.gathered, documents, tried.asked)
                 return self.ledger.get(batch)

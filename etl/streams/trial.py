@@ -43,7 +43,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class BatchTrial:
-    """A batch of correlations as an `etl.pipeline.isolate.Trial`."""
+    """A batch of correlations as an `etl.pipeline.poison.trial.Trial`."""
 
     of: MicroBatch
     began: BatchRecord

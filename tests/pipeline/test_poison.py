@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from etl.pipeline.inspection import inventory
-from etl.pipeline.isolate import TRIES, NotTheLines
+from etl.pipeline.poison.lines import TRIES
+from etl.pipeline.poison.trial import NotTheLines
 from etl.pipeline.review.quarantine import Selection
 from etl.pipeline.tasks import wire
 from etl.pipeline.tasks.in_process import InProcess
