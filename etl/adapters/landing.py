@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from etl.adapters.durable import make_folder, sync_folder
 from etl.adapters.regular_file import RegularFile, reason_of
+from etl.adapters.unlistable import unlistable
 from etl.contract.model import Format
 from etl.contract.words.types import TIMESTAMP
 
@@ -146,7 +147,17 @@ def format_of(name: bytes, format: Format) -> Format:
 
 
 def scan(folder: Path, format: Format) -> list[LandedFile]:
-    """The files that have landed, oldest first. Links, folders and hidden files are ignored."""
+    """The files that have landed, oldest first. Links, folders and hidden files are ignored.
+
+    Raises `LandingAway` or `LandingShut` for a folder that cannot be listed.
+    """
+    try:
+        return _listed(folder, format)
+    except OSError as error:
+        raise unlistable(folder, error) from None
+
+
+def _listed(folder: Path, format: Format) -> list[LandedFile]:
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     with os.scandir(os.fsencode(folder)) as entries:

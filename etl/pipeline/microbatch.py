@@ -30,6 +30,7 @@ from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
 from etl.adapters.losses import LossBook
 from etl.adapters.profiles import Profiles
+from etl.adapters.unlistable import LandingAway, LandingShut
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
@@ -347,6 +348,12 @@ class MicroBatch:
         return self.ledger.get(batch)
 
     def _put_away(self) -> None:
+        try:
+            self._archive()
+        except (LandingAway, LandingShut) as error:  # what is loaded is loaded; the next run says so, too
+            self.progress(f"files that were read stay where they are: {error}")
+
+    def _archive(self) -> None:
         files = landing.scan(self.places.landing, self.resolved.pipeline.stream.source.format)
         consumed = self.ledger.consumed([file.name for file in files]) if files else {}
         now = self.clock()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from etl.adapters import landing
 from etl.adapters.delta.log import DeltaLog
 from etl.contract.correlations.correlation import LoggedStream
 from etl.pipeline.upkeep import retention
@@ -188,6 +189,5 @@ def _forget_batches(run: MicroBatch, before: datetime) -> int:
     here = []
     for stream in run.catalog.streams:
         source = stream.stream.source
-        names = [path.name.encode("utf-8", "surrogateescape") for path in source.landing.glob("*")]
-        here += [stream.name.encode() + b"/" + name for name in names]
+        here += [stream.name.encode() + b"/" + file.name for file in landing.scan(source.landing, source.format)]
     return run.ledger.book.forget(before, here, _NEWEST_KEPT)

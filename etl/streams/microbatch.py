@@ -19,6 +19,7 @@ from etl.adapters import landing, unreadable
 from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.adapters.losses import LossBook
+from etl.adapters.unlistable import LandingAway, LandingShut
 from etl.contract.correlations.correlation import Correlation
 from etl.correlate.query.compile import Query
 from etl.model import LinesDoNotAddUp, Progress
@@ -117,7 +118,11 @@ class MicroBatch:
                 self.progress(f"stream {stream.name} waits in its landing folder: site {stream.site!r} is away")
                 continue
             source = stream.stream.source
-            files = landing.scan(source.landing, source.format)
+            try:
+                files = landing.scan(source.landing, source.format)
+            except (LandingAway, LandingShut) as error:
+                self.progress(f"stream {stream.name} waits: {error}")
+                continue
             consumed = self.ledger.consumed(stream.name, [file.name for file in files])
             if shut := unreadable.find(source.landing, files, consumed):
                 self.progress(f"stream {stream.name}: {unreadable.waiting_sentence(shut)}")
@@ -241,7 +246,10 @@ class MicroBatch:
         now = self.clock()
         for stream in self.catalog.streams:
             source = stream.stream.source
-            files = landing.scan(source.landing, source.format)
+            try:
+                files = landing.scan(source.landing, source.format)
+            except (LandingAway, LandingShut):  # the next look at its input says so
+                continue
             consumed = self.ledger.consumed(stream.name, [file.name for file in files])
             folder = self.places.archive / stream.name / f"{now:%Y-%m-%d}"
             moved = landing.put_away(source.landing, folder, consumed, now)

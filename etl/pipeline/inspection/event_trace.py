@@ -208,6 +208,8 @@ class Tracer:
 
     def _slices(self, now: datetime) -> Iterator[tuple[int | None, tuple[Slice, Reader]]]:
         """Slices that batches have read, at the file's current path, then landed slices that are unread."""
+        source, folder = self._pipeline.stream.source, self._places.landing
+        files = landing.scan(folder, source.format)  # first: it says in a sentence why a folder cannot be listed
         paths = {path.stat().st_ino: path for path in self._files()}
         for batch, one in self._ledger.all_slices():
             if is_range(one.file.name):
@@ -215,8 +217,6 @@ class Tracer:
                     yield batch, (one, CopyReader(self._places.archive, one))
             elif one.file.inode in paths:
                 yield batch, self._at(paths[one.file.inode], one)
-        source, folder = self._pipeline.stream.source, self._places.landing
-        files = landing.scan(folder, source.format)
         consumed = self._ledger.consumed([file.name for file in files]) if files else {}
         for one in landing.fix_slices(folder, files, consumed, source.format, now, Limits(batch_bytes=2**62)):
             yield None, self._at(folder / os.fsdecode(one.file.name), one)
