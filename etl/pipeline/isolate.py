@@ -6,7 +6,7 @@
                                             input that kills only as a whole: refused, or left for a later batch
 
 A try is lost when its process died or its code raised a foreign exception; our own errors say by their kind whether to
-retry. See ADR 62, 119, 125.
+retry. See ADR 62, 119, 125, 127.
 """
 
 from __future__ import annotations
@@ -63,4 +63,6 @@ class _Survival(Generic[T]):
             tries.progress(f"a try at batch {tries.trial.batch} was lost ({tries.cause})")
         if tries.losses.suspects != []:
             LineSearch(tries).run()
+            if tries.losses.later:
+                return None
         return TogetherSearch(tries).run()

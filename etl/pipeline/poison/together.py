@@ -80,7 +80,7 @@ class TogetherSearch(Generic[T]):
         if self._survived(state, [straw]) is None:
             self._divide(straw)
         elif died > 1:
-            self._leave(straw[0], 1, "tasks do not survive it together with the rest of the batch")
+            self.tries.leave(straw[0], 1, "tasks do not survive it together with the rest of the batch")
         else:
             return False
         return True
@@ -99,9 +99,4 @@ class TogetherSearch(Generic[T]):
         if lines is None or lines[1] == lines[2]:
             raise self.tries.not_the_lines("and no single line is the cause")
         middle = (lines[1] + lines[2]) // 2
-        self._leave(source, middle + 1, "tasks survive parts of it, and not all of it")
-
-    def _leave(self, source: int | str, line: int, why: str) -> None:
-        self.losses.later.append((source, line))
-        rest = "" if line == 1 else f" from line {line} on"
-        self.tries.progress(f"{self.tries.label(source)!a} is left for a later batch{rest}: {why}")
+        self.tries.leave(source, middle + 1, "tasks survive parts of it, and not all of it")

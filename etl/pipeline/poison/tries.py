@@ -75,6 +75,12 @@ class Tries(Generic[T]):
             blamed.deaths += tries
         self.book.write(self.losses)
 
+    def leave(self, source: int | str, line: int, why: str) -> None:
+        """Mark lines for a later batch, from this one on."""
+        self.losses.later.append((source, line))
+        rest = "" if line == 1 else f" from line {line} on"
+        self.progress(f"{self.label(source)!a} is left for a later batch{rest}: {why}")
+
     # ── sources: slices by their ordinals, files of the backlog by their paths ─────────────────────────────────
 
     def slice(self, source: int | str) -> Slice | None:
@@ -85,6 +91,13 @@ class Tries(Generic[T]):
         """The rows of every file of the backlog that the batch tries."""
         left = self.losses.left
         return [(one, first, min(last, left.get(str(one), NO_END) - 1)) for one, first, last in self.trial.backlog()]
+
+    def following(self, source: int | str) -> list[int]:
+        """The later slices of the same file, or partition."""
+        one = self.slice(source)
+        if one is None:
+            return []
+        return [other.ordinal for other in self.trial.slices if other.file == one.file and other.first > one.first]
 
     def label(self, source: int | str) -> str:
         one = self.slice(source)
