@@ -73,3 +73,14 @@ def unlistable(folder: Path, error: OSError) -> Unlistable:
     if remedy is None:
         return LandingAway(str(folder), reason_of(error))
     return LandingShut(str(folder), reason_of(error), remedy)
+
+
+def is_absent(folder: Path) -> bool:
+    """Whether there is nothing at all in the folder's place: nothing has landed, and nothing is wrong."""
+    try:
+        folder.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -37,6 +37,7 @@ from etl.streams.documents.evolve import EvolvedDocuments, evolve_documents
 from etl.streams.documents.figures import of_documents
 from etl.streams.documents.state import DocumentPlan
 from etl.streams.inspection import figures
+from etl.streams.inspection.shut_input import ShutInput
 from etl.streams.ledger import BatchRecord, KnownDocuments, StreamLedger
 from etl.streams.recovery import settle
 from etl.streams.sites.ledger import SiteLedger
@@ -97,20 +98,20 @@ class MicroBatch:
         if begun is not None:
             self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
             return begun
-        slices = self._unread()
+        slices, shut = self._unread()
         if not slices:
             self._put_away()
             return None
         last = self.ledger.last()
         batch = 1 if last is None else last.batch + 1
         self.checkpoint("before input is fixed")
-        self.ledger.fix(batch, run_id, self.clock(), slices)
+        self.ledger.fix(batch, run_id, self.clock(), slices, shut)
         self.checkpoint("after input is fixed")
         return self.ledger.get(batch)
 
-    def _unread(self) -> dict[str, list[Slice]]:
-        """Unread landed input, by stream; every stream has its share of a batch."""
-        now, found, ordinal = self.clock(), dict[str, list[Slice]](), 0
+    def _unread(self) -> tuple[dict[str, list[Slice]], list[ShutInput]]:
+        """Unread landed input, by stream, and what cannot be read; every stream has its share of a batch."""
+        now, found, shut, ordinal = self.clock(), dict[str, list[Slice]](), list[ShutInput](), 0
         share = max(1, self.limits.batch_bytes // max(1, len(self.catalog.streams)))
         away = self.sites.absent()
         for stream in self.catalog.streams:
@@ -122,16 +123,18 @@ class MicroBatch:
                 files = landing.scan(source.landing, source.format)
             except (LandingAway, LandingShut) as error:
                 self.progress(f"stream {stream.name} waits: {error}")
+                shut.append(ShutInput(stream.name, folder=error))
                 continue
             consumed = self.ledger.consumed(stream.name, [file.name for file in files])
-            if shut := unreadable.find(source.landing, files, consumed):
-                self.progress(f"stream {stream.name}: {unreadable.waiting_sentence(shut)}")
+            if closed := unreadable.find(source.landing, files, consumed):
+                self.progress(f"stream {stream.name}: {unreadable.waiting_sentence(closed)}")
+                shut.append(ShutInput(stream.name, closed))
             limits = replace(self.limits, batch_bytes=share)
             slices = landing.fix_slices(source.landing, files, consumed, source.format, now, limits)
             if slices:
                 found[stream.name] = [replace(one, ordinal=ordinal + one.ordinal) for one in slices]
                 ordinal += len(slices)
-        return found
+        return found, shut
 
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,7 @@ from typing import Literal
 from etl.adapters import landing, unreadable
 from etl.adapters.landing import LandedFile
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger
-from etl.adapters.unlistable import LandingAway, LandingShut, Unlistable
+from etl.adapters.unlistable import LandingAway, LandingShut, Unlistable, is_absent
 from etl.adapters.unreadable import Unreadable
 from etl.contract.model import Pipeline
 
@@ -98,21 +98,10 @@ def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
 
 def stuck(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Diagnosis | None:
     """Why nothing is loaded although there is input; None when the pipeline moves. Creates no folder."""
-    if _is_absent(folder):
+    if is_absent(folder):
         return None
     gravest = diagnose(gather(pipeline, folder, book, now, with_backlog=False))[0]
     return gravest if gravest.state == "stuck" else None
-
-
-def _is_absent(folder: Path) -> bool:
-    """Whether there is nothing at all in the folder's place."""
-    try:
-        folder.stat()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _healthy(facts: Facts) -> str:
@@ -171,8 +160,7 @@ def _of_unreadable(facts: Facts) -> Iterator[Diagnosis]:
             facts.pipeline.name,
             "stuck" if oldest > _patience(facts) else "warning",
             unreadable.waiting_sentence(facts.unreadable),
-            "let the account that runs Frontstage read them (`chmod`, `chown`), then they are loaded by themselves; "
-            "or take them out of the landing folder",
+            unreadable.REMEDY,
         )
 
 
