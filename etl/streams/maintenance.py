@@ -130,7 +130,8 @@ def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
         named = {uri.rpartition("/")[2] for uri in delta.table(table).file_uris()}
         parts = [path for path in delta.folder(table).glob("part-*.parquet") if path.name not in named]
         removed += _remove_old(parts, now, KEPT_FOR, dry_run=dry_run)
-    unneeded = [*run.places.views.glob("*.arrow"), *Notes(run.places.notes).paths()]
+    notes = [*Notes(run.places.notes).paths(), *run.places.notes.glob(".*.tmp")]
+    unneeded = [*run.places.views.glob("*.arrow"), *notes]
     return removed + _remove_old(unneeded, now, KEPT_FOR, dry_run=dry_run)
 
 
