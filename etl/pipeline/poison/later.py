@@ -7,10 +7,10 @@ file of the backlog           its rows stay in it; a mark lets the next batch tr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from etl.adapters.landing import Slice, is_range, start_of_line
+from etl.adapters.landing import LandedFile, Slice, is_range, start_of_line
 from etl.adapters.losses import LossBook, Losses
 from etl.pipeline.poison.trial import Trial
 from etl.pipeline.tasks.line_choice import WHOLE_FILE
@@ -32,19 +32,13 @@ def cut_off(trial: Trial[Any], book: LossBook, losses: Losses) -> None:
 
 def _cuts(trial: Trial[Any], marks: dict[int | str, int]) -> Iterator[tuple[int, int | None]]:
     """Where slices end from now on; None for those that are left as a whole."""
-    cut: set[int] = set()
+    cut: set[LandedFile] = set()  # files and partitions; their slices come in order
     for one in trial.slices:
-        if one.ordinal in marks:
-            last = _end(trial, one, marks[one.ordinal])
-            yield one.ordinal, last
-            cut.add(one.ordinal)
-        elif _follows(trial, one, cut):
+        if one.file in cut:
             yield one.ordinal, None
-
-
-def _follows(trial: Trial[Any], one: Slice, cut: Collection[int]) -> bool:
-    """Whether a slice is of a file, or a partition, that is cut before it."""
-    return any(other.ordinal in cut and other.file == one.file and other.first < one.first for other in trial.slices)
+        elif one.ordinal in marks:
+            yield one.ordinal, _end(trial, one, marks[one.ordinal])
+            cut.add(one.file)
 
 
 def _end(trial: Trial[Any], one: Slice, line: int) -> int | None:

@@ -1,9 +1,9 @@
 """Find input that kills only as a whole: no line of it kills by itself, all of it together does.
 
-    all sources die ── bisect their prefixes ──▶ the last straw: with it they die, without it they survive
-                                                  ├─ dies alone ─┬─ a Parquet file: refused as one row
-                                                  │              └─ lines: the second half is left for a later batch
-                                                  └─ survives alone: it is left for a later batch
+    all sources die ── bisect their prefixes ──▶ the last straw: those before it survive, and die with it
+                                                  ├─ a Parquet file that dies alone: refused as one row
+                                                  ├─ the first source: the second half of its lines is left for later
+                                                  └─ any other: it and all behind it are left for a later batch
 
 A part is blamed after two lost tries. What is found is in the ledger before the next try, so the next process goes on
 with it. Every round makes the batch smaller, so that the others are decided. See ADR 125.
@@ -77,26 +77,30 @@ class TogetherSearch(Generic[T]):
         if not sources:
             raise self.tries.not_the_lines("also without any input")
         straw = sources[min(died, len(sources)) - 1]
-        if self._survived(state, [straw]) is None:
-            self._divide(straw)
+        dies_alone = self._survived(state, [straw]) is None
+        if dies_alone and self._is_decoded(straw[0]):
+            self.tries.require_survival_without_input()
+            LineSearch(self.tries).add_poison(straw[0], WHOLE_FILE)
         elif died > 1:
-            self.tries.leave(straw[0], 1, "tasks do not survive it together with the rest of the batch")
+            rest = [source for source, _, _ in sources[died - 1 :]]
+            self.tries.leave_whole(rest, "tasks do not survive it together with the rest of the batch")
+        elif dies_alone:
+            self._halve(straw)
         else:
             return False
         return True
 
-    def _divide(self, part: Part) -> None:
-        """A source that dies alone: refuse a Parquet file, halve others."""
+    def _is_decoded(self, source: int | str) -> bool:
+        """Whether a source is a Parquet file that is not refused yet."""
+        one = self.tries.slice(source)
+        return one is not None and self.tries.is_parquet(one) and (source, WHOLE_FILE) not in self.losses.poison
+
+    def _halve(self, part: Part) -> None:
+        """Leave the second half of a source's lines for later."""
         source = part[0]
         one = self.tries.slice(source)
-        if one is not None and self.tries.is_parquet(one):
-            if (source, WHOLE_FILE) in self.losses.poison:
-                raise self.tries.not_the_lines("and no part of the input is the cause")
-            self.tries.require_survival_without_input()
-            LineSearch(self.tries).add_poison(source, WHOLE_FILE)
-            return
-        lines = part if one is None else self.tries.whole(one)
-        if lines is None or lines[1] == lines[2]:
+        lines = part if one is None or self.tries.is_parquet(one) else self.tries.whole(one)
+        if lines is None or lines[1] == lines[2] or lines[2] == NO_END:
             raise self.tries.not_the_lines("and no single line is the cause")
         middle = (lines[1] + lines[2]) // 2
         self.tries.leave(source, middle + 1, "tasks survive parts of it, and not all of it")

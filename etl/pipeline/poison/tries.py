@@ -81,6 +81,12 @@ class Tries(Generic[T]):
         rest = "" if line == 1 else f" from line {line} on"
         self.progress(f"{self.label(source)!a} is left for a later batch{rest}: {why}")
 
+    def leave_whole(self, sources: Sequence[int | str], why: str) -> None:
+        """Mark sources for a later batch, the cause first."""
+        self.losses.later += [(source, 1) for source in sources]
+        others = f", and with it {len(sources) - 1} behind it" if len(sources) > 1 else ""
+        self.progress(f"{self.label(sources[0])!a} is left for a later batch{others}: {why}")
+
     # ── sources: slices by their ordinals, files of the backlog by their paths ─────────────────────────────────
 
     def slice(self, source: int | str) -> Slice | None:
