@@ -61,6 +61,11 @@ class _Survival(Generic[T]):
             if results is not None:
                 return results
             tries.progress(f"a try at batch {tries.trial.batch} was lost ({tries.cause})")
+        tries.settled = tries.trial.settled()
+        if tries.settled and tries.losses.suspects is None:  # lines that were refused before may be all that kills
+            results = tries.attempt()
+            if results is not None:
+                return results
         if tries.losses.suspects != []:
             LineSearch(tries).run()
             if tries.losses.later:

@@ -303,7 +303,7 @@ class MicroBatch:
         recover.write_note(self, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
-        left = LossBook(self.ledger, plan.batch).read().left
+        left = LossBook(self.ledger, plan.batch).read().left.keys() & (decision.resolved.keys() | decision.corrected)
         if tried := [file.path for file in plan.backlog if file.retry and file.path not in left]:
             self.ledger.retried(tried)  # not in the decision's commit: a file that is retried once more does no harm
         waiting.remember(self.places, plan.batch, masters)

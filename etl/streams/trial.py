@@ -71,6 +71,9 @@ class BatchTrial:
     def backlog(self) -> Sequence[Part]:
         return ()  # tuples that wait for partners are no input: they were read before
 
+    def settled(self) -> Mapping[int | str, frozenset[int]]:
+        return {}
+
     def run(self, lines: LineChoice, only: Collection[int | str] | None) -> Tried:
         slices = {
             stream: [one for one in many if only is None or one.ordinal in only]

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
 import pyarrow.parquet as pq
 
+from etl.adapters.claims import UNKNOWN, WAITING
 from etl.adapters.landing import Slice, format_of
 from etl.adapters.losses import Part
 from etl.contract.model import Format
 from etl.errors import TerminalError
 from etl.pipeline import decision as decisions
 from etl.pipeline.decision import Gathered
+from etl.pipeline.process_state import process_state
+from etl.pipeline.tasks import wire
 from etl.pipeline.tasks.line_choice import LineChoice
 from etl.pipeline.tasks.plan import BatchPlan
+from etl.pipeline.tasks.read import waiting_rows
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import Executor
@@ -69,6 +74,10 @@ class Trial(Protocol[T_co]):
         """All rows of every file of the backlog that is tried again."""
         ...
 
+    def settled(self) -> Mapping[int | str, frozenset[int]]:
+        """Rows of these files that wait no longer: they need not be read."""
+        ...
+
     def run(self, lines: LineChoice, only: Collection[int | str] | None) -> T_co:
         """One try, with files of its own; `only` these slices and files. Raises `TaskLost` or `DriverLost`."""
         ...
@@ -99,6 +108,18 @@ class PlanTrial:
     def backlog(self) -> Sequence[Part]:
         files = [(one.path, self.plan.places.waiting(one.path)) for one in self.plan.backlog]
         return [(name, 1, rows) for name, path in files if (rows := pq.read_metadata(path).num_rows)]
+
+    def settled(self) -> Mapping[int | str, frozenset[int]]:
+        plan = self.plan
+        index = process_state().claims(plan.places.claims, plan.claims)
+        found: dict[int | str, frozenset[int]] = {}
+        for one in plan.backlog:
+            rows = waiting_rows(plan.places, plan.pipeline.stream, one.path)
+            held = index.find(rows[wire.KEY_LO].to_numpy(), rows[wire.KEY_HI].to_numpy())
+            waits = np.isin(held.state, (WAITING, UNKNOWN)) & (held.batch == one.batch)
+            if not waits.all():
+                found[one.path] = frozenset((np.flatnonzero(~waits) + 1).tolist())
+        return found
 
     def run(self, lines: LineChoice, only: Collection[int | str] | None) -> Gathered:
         plan = replace(self.plan, attempt=secrets.token_hex(4), lines=lines)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic
 
 from etl.adapters.landing import Slice, SliceReader, is_range
@@ -22,7 +22,9 @@ NO_END: Final = 2**62
 """Of a Parquet file: only tasks that decode it know how many rows it has."""
 
 
-def line_choice(losses: Losses, parts: Sequence[Part] = ()) -> LineChoice:
+def line_choice(
+    losses: Losses, parts: Sequence[Part] = (), settled: Mapping[int | str, frozenset[int]] | None = None
+) -> LineChoice:
     """Leave out poison lines, and those of the backlog that are for later; `parts`: read these lines only."""
     poison: dict[int | str, set[int]] = defaultdict(set)
     for source, line in losses.poison:
@@ -31,6 +33,7 @@ def line_choice(losses: Losses, parts: Sequence[Part] = ()) -> LineChoice:
     return LineChoice(
         only | {source: (first, last) for source, first, last in parts},
         {source: frozenset(found) for source, found in poison.items()},
+        settled or {},
     )
 
 
@@ -43,13 +46,14 @@ class Tries(Generic[T]):
     progress: Progress
     losses: Losses
     cause: str = "the process died"
+    settled: Mapping[int | str, frozenset[int]] = field(default_factory=dict)  # not read any more, once tries are lost
 
     def attempt(self, parts: Sequence[Part] | None = None, blamed: Suspects | Together | None = None) -> T | None:
         """One try; None when it was lost. `parts`: read these lines only. `blamed` counts its death, too."""
         self._count(blamed, 1)
         try:
             only = None if parts is None else {source for source, _, _ in parts}
-            gathered = self.trial.run(line_choice(self.losses, parts or ()), only)
+            gathered = self.trial.run(line_choice(self.losses, parts or (), self.settled), only)
             if gathered.changed:
                 self._count(blamed, -1)  # the batch is retried with the rest of its input
             return gathered
@@ -94,9 +98,15 @@ class Tries(Generic[T]):
         return next((one for one in self.trial.slices if one.ordinal == source), None)
 
     def backlog(self) -> list[Part]:
-        """The rows of every file of the backlog that the batch tries."""
-        left = self.losses.left
-        return [(one, first, min(last, left.get(str(one), NO_END) - 1)) for one, first, last in self.trial.backlog()]
+        """The rows of every file of the backlog that the batch tries: from the first that waits to the last."""
+        found: list[Part] = []
+        for one, first, last in self.trial.backlog():
+            settled = self.settled.get(one, frozenset())
+            end = min(last, self.losses.left.get(str(one), NO_END) - 1)
+            waits = [row for row in range(first, end + 1) if row not in settled]
+            if waits:
+                found.append((one, waits[0], waits[-1]))
+        return found
 
     def following(self, source: int | str) -> list[int]:
         """The later slices of the same file, or partition."""

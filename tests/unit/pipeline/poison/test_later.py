@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ class Landed:
 
     def backlog(self) -> Sequence[Part]:
         return ()
+
+    def settled(self) -> Mapping[int | str, frozenset[int]]:
+        return {}
 
     def run(self, lines: LineChoice, only: Collection[int | str] | None) -> Any:
         raise NotImplementedError
