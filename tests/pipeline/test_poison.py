@@ -124,6 +124,7 @@ def test_a_file_of_nothing_but_deadly_lines_is_refused_batch_by_batch_and_holds_
         assert site.rows("fact").num_rows == 10, "with the first batch"
         assert site.inventory().faults == []
     assert refused == 64
+    assert [one.file for one in trace(site, "104").landed] == ["b.jsonl"]
     assert here.run() is None
     assert len(release(site, Selection(reason="poison")).done) == 64
     site.run()
@@ -145,6 +146,8 @@ def test_the_search_in_many_files_is_bounded_and_goes_on_with_the_next_batch(
         assert len(poison_of(site)) <= 4 * batches
         assert site.inventory().faults == []
     assert len(poison_of(site)) == 12
+    for event in (1, 4, 8, 31, 38):  # lines are numbered in the slice that a batch has read
+        assert [one.role for one in trace(site, str(event)).landed] == ["event"]
     assert site.rows("fact").num_rows == 24
     assert batches < 12
 
@@ -164,7 +167,7 @@ def test_a_bounded_search_goes_on_when_every_death_takes_the_driver_along(
         except DriverLost:
             deaths += 1
             assert deaths < 80, "the search makes no progress"
-    assert [row["line"] for row in poison_of(site)][:2] == [2, 3]
+    assert sorted(json.loads(row["raw"])["order_id"] for row in poison_of(site)) == [2, 3, 5, 7]
     assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 4, 6, 8]
     assert site.inventory().faults == []
 
