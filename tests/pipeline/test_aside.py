@@ -178,12 +178,36 @@ def test_a_ledger_restored_from_before_puts_held_events_back_as_they_were(site: 
     assert places(older) == (3, 0, 0, 0)
 
 
-def test_a_batch_is_not_rejected_when_its_lines_are_gone(site: Site) -> None:
-    strict = site.redeclared(add=STRICT)
+def test_a_batch_that_takes_up_released_events_can_be_set_aside_itself(site: Site) -> None:
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1), order(2, customer_id=2))
+    strict.run()
+    says(strict, 1, "released")
+    strict.land("b.jsonl", order(3))
+    assert strict.run() == 2
+    assert places(strict) == (2, 0, 0, 1), "what was released is published, and the batch's own events wait"
+    assert strict.execute("select order_id from mart.orders order by 1") == [(1,), (2,)]
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(2,)]
+    says(strict, 2, "rejected")
+    strict.land("c.jsonl", order(4, quantity=1))
+    assert strict.run() == 3
+    assert places(strict) == (3, 1, 0, 0)
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(3,)]
+
+
+@pytest.mark.parametrize("edit", [("grace =", "grace ="), GO_ON])
+def test_a_batch_whose_lines_are_gone_is_held_and_can_be_released(site: Site, edit: tuple[str, str]) -> None:
+    strict = site.redeclared(edit, add=STRICT)
     file = strict.land("a.jsonl", order(1))
-    with pytest.raises(AuditFailed):
-        strict.run()
-    says(strict, 1, "rejected")
+    batch = strict.decide()
+    if edit is not GO_ON:
+        with pytest.raises(AuditFailed):
+            strict.step("audit", batch)
+        says(strict, 1, "rejected")
     file.unlink()
-    with pytest.raises((EventsNotFound, FileNotFoundError)):
+    with pytest.raises(EventsNotFound, match="put the files back, or release the batch"):
         strict.run()
+    assert (strict.record(1).state, strict.record(1).verdict) == ("held", None)
+    assert says(strict, 1, "released")
+    assert strict.run() == 1
+    assert strict.rows("fact")["order_id"].to_pylist() == [1]

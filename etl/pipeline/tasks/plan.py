@@ -46,6 +46,11 @@ class Places:
         return cls(landing, archive, root, root / "_mart", root / "_claims", root / "_decisions")
 
 
+def part_prefix(batch: int) -> str:
+    """The beginning of the names of files that tasks of a batch write."""
+    return f"part-{batch:09d}-"
+
+
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
     """One try at one batch."""
@@ -74,7 +79,7 @@ class BatchPlan:
         return tuple(file.path for file in self.backlog if file.cause == "correction")
 
     def part_name(self, task: int, suffix: str = "parquet") -> str:
-        return f"part-{self.batch:09d}-{self.attempt}-{task:05d}.{suffix}"
+        return f"{part_prefix(self.batch)}{self.attempt}-{task:05d}.{suffix}"
 
     def share(self, reader: int) -> tuple[tuple[Slice, ...], tuple[BacklogFile, ...]]:
         """The share of one reading task: files are dealt round-robin, so that sizes even out."""
