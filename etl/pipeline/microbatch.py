@@ -340,6 +340,7 @@ class MicroBatch:
         """Make a batch that passed visible everywhere, then archive its input. `rows`: a copy that has started."""
         record = self.ledger.get(batch)
         if record.state != "loaded":
+            recover.confirm_note(self, record)
             with copying(self, record) if rows is None else nullcontext(rows) as rows:
                 publishing.publish(self, record, rows)
         self._put_away()

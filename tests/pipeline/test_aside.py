@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from datetime import timedelta
+
 import pytest
 
 from etl.adapters import ledger
@@ -176,6 +179,81 @@ def test_a_ledger_restored_from_before_puts_held_events_back_as_they_were(site: 
     says(older, 2, "released")
     older.run()
     assert places(older) == (3, 0, 0, 0)
+
+
+def test_a_ledger_restored_from_before_puts_held_events_back_whatever_came_after_them(
+    site: Site, backup: Backup
+) -> None:
+    strict = going_on(site)
+    strict.land("0.jsonl", order(9, quantity=1))
+    strict.run()
+    restore = backup(strict)
+    strict.land("a.jsonl", order(1))
+    strict.run()
+    strict.later(timedelta(minutes=5)).decide()
+    assert list(strict.landing.iterdir()) == [], "the held line is in the archive, where no batch looks for input"
+    older = restore()
+    older.decide()
+    assert places(older) == (1, 0, 0, 1)
+    says(older, 2, "released")
+    older.run()
+    assert places(older) == (2, 0, 0, 0)
+
+
+@pytest.mark.parametrize("refused", [(), (b"{",)])
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("word", ["released", "rejected"])
+def test_a_ledger_restored_from_while_a_batch_was_held_knows_what_became_of_it(
+    site: Site, backup: Backup, word: str, more: bool, refused: tuple[bytes, ...]
+) -> None:
+    strict = site.redeclared(add=STRICT)
+    strict.land("0.jsonl", order(9, quantity=1))
+    strict.run()
+    strict.land("a.jsonl", order(1), *refused)
+    with pytest.raises(AuditFailed):
+        strict.run()
+    restore = backup(strict)
+    says(strict, 2, word)
+    assert strict.run() == 2
+    if more:
+        strict.land("b.jsonl", order(2, quantity=1))
+        assert strict.run() == 3
+    older = restore()
+    assert older.decide() is None, "nobody is asked once more, and nothing is left to do"
+    accepted, lines = word == "released", len(refused)
+    if more:
+        assert places(older) == ((3, lines, 0, 0) if accepted else (2, lines + 1, 0, 0))
+    else:
+        assert places(older) == ((2, lines, 0, 0) if accepted else (1, lines, 0, 1))
+    older.land("c.jsonl", order(1))
+    with contextlib.suppress(AuditFailed):
+        older.run()
+    assert older.inventory().faults == []
+
+
+def test_events_that_were_nearly_set_aside_and_then_released_are_facts_after_a_restore(
+    site: Site, backup: Backup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore = backup(site)
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1))
+
+    def end(*_: object) -> None:
+        raise Ended("between the note and the commit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.Ledger, "set_aside", end)
+        with pytest.raises(Ended):
+            strict.run()
+    waiting = strict.redeclared(('held = "go_on"\n', ""))
+    with pytest.raises(AuditFailed):
+        waiting.run()
+    says(waiting, 1, "released")
+    waiting.run()
+    older = restore().changed(pipelines=waiting.settings.pipelines)
+    older.land("b.jsonl", order(2, quantity=1))
+    older.run()
+    assert places(older) == (2, 0, 0, 0)
 
 
 def test_a_batch_that_takes_up_released_events_can_be_set_aside_itself(site: Site) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from etl.adapters.delta.data_files import read_parts
 from etl.adapters.great_expectations.audit import Audit
-from etl.adapters.ledger import BatchRecord, DataFile
+from etl.adapters.ledger import BatchRecord, DataFile, Decision
 from etl.adapters.mart import Replaced
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import TerminalError
@@ -52,7 +52,7 @@ def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
     if first is not None and first.batch != record.batch:
         raise TerminalError(f"batch {first.batch} of {run.name} was decided before {record.batch} and goes first")
     decision = record.decided
-    touched = [table for table in TABLES if decision.of_table(table)]
+    touched = entered(decision)
     for table in touched:
         run.checkpoint(f"before {table} is published")
         run.ledger.fence(run.writer.epoch)  # a Delta log has no fence of its own
@@ -66,6 +66,16 @@ def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
     run.checkpoint("before the mart is loaded")
     loading.finish(run.writer, loaded_at, rows.aggregates, freshness, touched, _replaced(run, record))
     run.checkpoint("after the mart is loaded")
+
+
+def entered(decision: Decision) -> list[str]:
+    """The tables whose logs get an entry of a batch.
+
+    There is always one: a ledger that was restored learns from the logs which batches it has forgotten. The fact's
+    entry has no files where a batch brought duplicates only, or all that it accepted was set aside (ADR 130).
+    """
+    tables = [table for table in TABLES if decision.of_table(table)]
+    return tables if tables or decision.of_table(CORRECTIONS) else [FACT]
 
 
 def correct(run: MicroBatch, record: BatchRecord) -> bool:

@@ -92,7 +92,7 @@ def set_aside(run: MicroBatch, record: BatchRecord, verdict: dict[str, Any]) -> 
         aside=Aside(events, files, mart, refused),
     )
     run.checkpoint("before events are set aside")
-    recover.revise_note(run, batch, revised)
+    recover.revise_note(run, record, revised)
     run.ledger.set_aside(batch, revised, verdict, run.writer.epoch)
     run.checkpoint("after events are set aside")
     run.progress(f"batch {batch}: {events} accepted events wait for a decision: {', '.join(failed)} failed")
