@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +49,13 @@ def make_folder(folder: Path) -> None:
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
+
+
+def renew(paths: Iterable[Path]) -> None:
+    """Let the age of files begin anew, where they exist: retention counts from their last use."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            os.utime(path)
 
 
 def sync_files(paths: Iterable[Path]) -> None:

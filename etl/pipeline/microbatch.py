@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from etl.adapters import landing, unreadable
 from etl.adapters.delta.log import DeltaLog
+from etl.adapters.durable import renew
 from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
 from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
@@ -291,6 +292,8 @@ class MicroBatch:
         if decision.counts.lines != decision.counts.routed:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
         decided_at = self.clock()
+        renew(self.places.waiting(path) for path in decision.corrected)  # nothing names them from now on
+        renew(self.places.before(path) for path in decision.corrected)
         self.checkpoint("before the note")
         recover.write_note(self, began, plan, decision, decided_at)
         self.checkpoint("before the decision")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.adapters.delta.data_files import read_parts
+from etl.adapters.durable import renew
 from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import BatchRecord, DataFile, Decision
 from etl.adapters.mart import Replaced
@@ -17,13 +20,15 @@ from etl.contract.resolve import ResolvedPipeline
 from etl.errors import TerminalError
 from etl.pipeline.inspection.comparison import compare
 from etl.pipeline.loading.copying import Copying
-from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, Places
+from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, Places, notes_of
 from etl.validate.distribution import Profile
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 TABLES = (FACT, QUARANTINE, BACKLOG)
+_A_WHILE = timedelta(hours=1)
+"""How much older than its load a batch's files may be; more would shorten the time for which they are kept."""
 
 
 def ask_audit(
@@ -62,6 +67,8 @@ def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
         touched.append(CORRECTIONS)
     loading = rows.done()
     loaded_at = run.clock()
+    if record.decided_at is None or loaded_at - record.decided_at > _A_WHILE:
+        renew(_needed(run, record))
     freshness = _freshness(run, decision.of_table(FACT), loaded_at.timestamp())
     run.checkpoint("before the mart is loaded")
     loading.finish(run.writer, loaded_at, rows.aggregates, freshness, touched, _replaced(run, record))
@@ -76,6 +83,15 @@ def entered(decision: Decision) -> list[str]:
     """
     tables = [table for table in TABLES if decision.of_table(table)]
     return tables if tables or decision.of_table(CORRECTIONS) else [FACT]
+
+
+def _needed(run: MicroBatch, record: BatchRecord) -> Iterator[Path]:
+    """What loading a batch again takes. However long it was held, a ledger from before its load finds it (ADR 131)."""
+    decision, places = record.decided, run.places
+    yield from notes_of(places, record.batch)[-1:]
+    yield from (places.tables / CORRECTIONS / one.path for one in decision.of_table(CORRECTIONS))
+    for files in (*decision.mart.values(), *decision.replaced.values()):
+        yield from (places.mart / name for name in files)
 
 
 def correct(run: MicroBatch, record: BatchRecord) -> bool:

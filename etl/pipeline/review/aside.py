@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from etl.adapters import claims as claim
 from etl.adapters.claims import ClaimIndex, Claims, lanes
 from etl.adapters.delta.data_files import read_parts, write_part
-from etl.adapters.durable import sync_folder
+from etl.adapters.durable import renew, sync_folder
 from etl.adapters.ledger import Aside, BatchRecord, DataFile, Decision, TakenUp
 from etl.adapters.losses import LossBook
 from etl.columnar.keys import U64
@@ -120,6 +120,12 @@ def _without(mart: Mart, own: Mart) -> Mart:
     return {table: names for table, names in left.items() if names}
 
 
+def held_names(aside: Aside) -> set[str]:
+    """The names of all files in which events wait aside."""
+    files = {name for one in (*aside.files, aside.refused) for name in (one.path, f"before-{one.path}")}
+    return files | {name for names in aside.mart.values() for name in names}
+
+
 def _link(here: Path, there: Path, names: list[str]) -> None:
     """Hard-link files and sync; existing links stay."""
     there.mkdir(parents=True, exist_ok=True)
@@ -204,6 +210,7 @@ def take_up(run: MicroBatch, plan: BatchPlan, decision: Decision) -> Decision:
         aside, verdict = record.decided.aside, record.verdict
         assert aside is not None, "a batch with events aside names them"
         assert verdict is not None, "only those were asked for"
+        renew(run.places.tables / HELD / name for name in held_names(aside))  # nothing names them from now on
         counts = replace(decision.counts, backlog_resolved=decision.counts.backlog_resolved + aside.events)
         decision = replace(decision, counts=counts)
         act = _with_facts if verdict["word"] == "released" else _with_refused_lines

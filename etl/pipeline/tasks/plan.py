@@ -41,6 +41,10 @@ class Places:
         """The path of a file of events to retry: backlog, or events with an unknown member."""
         return self.tables / (UNKNOWN if path.startswith("unknown-") else BACKLOG) / path
 
+    def before(self, path: str) -> Path:
+        """The rows of a file of unknown members, as aggregates have counted them."""
+        return self.tables / UNKNOWN / f"before-{path}"
+
     @classmethod
     def under(cls, root: Path, landing: Path, archive: Path) -> Places:
         return cls(landing, archive, root, root / "_mart", root / "_claims", root / "_decisions")
@@ -49,6 +53,11 @@ class Places:
 def part_prefix(batch: int) -> str:
     """The beginning of the names of files that tasks of a batch write."""
     return f"part-{batch:09d}-"
+
+
+def notes_of(places: Places, batch: int) -> list[Path]:
+    """The notes of a batch's decisions, the one that holds last."""
+    return sorted(places.notes.glob(f"{batch:09d}[-.]*"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from etl.adapters.landing import Consumed
 from etl.contract.model import Format
 from etl.pipeline.input import topic_lines
 from etl.pipeline.inspection import inventory
+from etl.pipeline.inspection.removed_days import note_removed_day
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
@@ -52,7 +53,7 @@ def remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Remov
         if not dry_run:
             lines = inventory.lines_under(folder, pipeline.stream.source.format, refused)
             lines += topic_lines.messages(pipeline, [folder], run.ledger)
-            run.ledger.remove_archive(folder.name, lines)
+            note_removed_day(run.places, run.ledger, folder.name, lines)
         total += remove_folder(folder, dry_run=dry_run)
     return total
 
