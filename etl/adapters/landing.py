@@ -211,11 +211,16 @@ def _unread(
     descriptor: int, file: LandedFile, before: Consumed | None, format: Format, now: datetime
 ) -> tuple[int, int]:
     first = 0 if before is None else _consumed_end(descriptor, file, before)
-    quiet = now.timestamp() - file.modified_ns / 1e9 >= SETTLE.total_seconds()
+    quiet = now.timestamp() - _written_at(os.fstat(descriptor)) >= SETTLE.total_seconds()
     if format == "parquet":
         return (0, file.size) if first == 0 and (quiet or _has_footer(descriptor, file)) else (0, 0)
     whole = quiet or first >= file.size
     return first, file.size if whole else _last_line_end(descriptor, file, first)
+
+
+def _written_at(seen: os.stat_result) -> float:
+    """When a file was last written. A sender may give it any time, also one to come; nobody sets the time of change."""
+    return min(seen.st_mtime, seen.st_ctime)
 
 
 def _consumed_end(descriptor: int, file: LandedFile, before: Consumed) -> int:
@@ -378,7 +383,7 @@ def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], no
         except FileNotFoundError:
             continue
         unchanged = (seen.st_ino, seen.st_size, seen.st_mtime_ns) == (known.inode, known.size, known.modified_ns)
-        if unchanged and known.end >= known.size and now.timestamp() - seen.st_mtime >= QUIET.total_seconds():
+        if unchanged and known.end >= known.size and now.timestamp() - _written_at(seen) >= QUIET.total_seconds():
             make_folder(archive)
             put = _free_name(archive, name)
             os.rename(path, put)  # noqa: PTH104

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from etl.adapters import mart
 from etl.adapters.delta.log import DeltaLog
+from etl.adapters.durable import make_folder
 from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import Writer
 from etl.contract.dump import as_dict
@@ -46,6 +47,22 @@ class UnknownPipeline(TerminalError):
 
     def __str__(self) -> str:
         return f"{self.name!r} is not a pipeline; {self.folder} declares {', '.join(self.known) or 'none'}"
+
+
+class OnTwoDisks(TerminalError):
+    """Landing folder and archive are on different file systems."""
+
+    exit_code = 78
+
+    def __init__(self, landing: str, archive: str) -> None:
+        super().__init__(landing, archive)
+        self.landing, self.archive = landing, archive
+
+    def __str__(self) -> str:
+        return (
+            f"the landing folder {self.landing} and the archive {self.archive} are on different file systems, but "
+            "files that were read are renamed from there to here; set FRONTSTAGE_ARCHIVE to a folder beside the first"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +124,7 @@ class Preparer:
         if before:
             compatible(before, pipeline)  # raises on an incompatible change
         places = places_of(own, pipeline)
+        require_one_disk(places.landing, places.archive)
         delta = process_state().delta_log(places.tables, f"frontstage-{pipeline.name}")
         delta.create(FACT, fact_schema(resolved))
         delta.create(QUARANTINE, quarantine_schema())
@@ -119,6 +137,14 @@ class Preparer:
             writer.ledger.retry_waiting(*_ALWAYS, writer.epoch)
         writer.ledger.declare(as_dict(pipeline))
         return Prepared(resolved, places, delta, self._engine(pipeline), dimensions, audit_of(own))
+
+
+def require_one_disk(landing: Path, archive: Path) -> None:
+    """Raise unless files can be renamed from the landing folder into the archive."""
+    make_folder(landing)
+    make_folder(archive)
+    if landing.stat().st_dev != archive.stat().st_dev:
+        raise OnTwoDisks(str(landing), str(archive))
 
 
 def audit_of(settings: Settings) -> Audit:

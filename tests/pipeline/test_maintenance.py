@@ -20,7 +20,7 @@ from etl.pipeline.recover import HistoryForgotten
 from etl.pipeline.upkeep.maintenance import Keep
 from tests.support.backups import Backup
 from tests.support.desk import says
-from tests.support.site import STRICT, Site, order, quiet
+from tests.support.site import STRICT, Ended, Site, order, quiet
 
 LATER = timedelta(days=40)
 
@@ -342,6 +342,42 @@ def test_a_file_that_grew_after_it_was_archived_is_read_on(site: Site) -> None:
     assert site.totals()["duplicates"] == 0
     assert site.inventory().faults == []
     assert maintain(later)["landed_again"] == 0
+
+
+def test_a_file_that_grew_long_after_it_was_archived_is_read_on(site: Site) -> None:
+    path = load(site, 1)
+    writer = path.open("ab")  # somebody who sends an event a month
+    archive_all(site)
+    (there,) = archived(site)
+    month = timedelta(days=29)
+    there.parent.rename(there.parent.with_name(f"{datetime.now(UTC) - month:%Y-%m-%d}"))
+    writer.write(line(2))
+    writer.close()
+    assert maintain(site)["landed_again"] == 1
+    assert site.run() is not None
+    assert (site.totals()["fact"], site.totals()["duplicates"], site.inventory().faults) == (2, 0, [])
+
+
+def test_a_file_that_was_to_land_again_when_the_process_ended_lands_the_next_time(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = load(site, 1)
+    writer = path.open("ab")
+    archive_all(site)
+    writer.write(line(2))
+    writer.close()
+    load(site, 3, name=path.name)  # stays for a while
+
+    def end(*_: object) -> None:
+        raise Ended("between the ledger and the rename")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", end)
+        with pytest.raises(Ended):
+            maintain(site)
+    assert maintain(site)["landed_again"] == 1
+    assert site.run() is not None
+    assert (site.totals()["fact"], site.totals()["duplicates"], site.inventory().faults) == (3, 0, [])
 
 
 def test_a_grown_file_whose_name_is_taken_lands_under_another(site: Site) -> None:
