@@ -8,7 +8,7 @@ written. A process prepares a pipeline once, and again when its file changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -85,7 +85,7 @@ class Preparer:
     """Prepares the pipelines of one site."""
 
     settings: Settings
-    dsn: str
+    dsn: str = field(repr=False)
 
     def declared(self, name: str) -> Pipeline:
         """The pipeline of this name; raises the first error in its file."""
