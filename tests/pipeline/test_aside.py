@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -87,6 +88,21 @@ def test_rejected_events_are_refused_lines_with_their_bytes_and_their_keys_are_f
     strict.land("c.jsonl", order(1, quantity=1))
     strict.run()
     assert sorted(strict.rows("fact")["order_id"].to_pylist()) == [1, 4], "it was corrected and sent again"
+
+
+def test_batches_that_are_rejected_at_once_are_refused_in_files_of_their_own(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = held_batch(site)
+    last = ledger.Ledger.last
+    with monkeypatch.context() as patch:  # ten thousand batches later
+        patch.setattr(ledger.Ledger, "last", lambda book: replace(last(book), batch=10_000))
+        strict.land("b.jsonl", order(4))
+        assert strict.run() == 10_001
+    for batch in (1, 10_001):
+        says(strict, batch, "rejected")
+    assert strict.run() == 10_002
+    assert places(strict) == (0, 4, 1, 0)
 
 
 def test_an_event_that_had_waited_and_is_rejected_is_refused_with_its_bytes(site: Site) -> None:

@@ -241,7 +241,7 @@ def _with_refused_lines(run: MicroBatch, plan: BatchPlan, decision: Decision, ba
     for name, value, kind in (("batch", plan.batch, pa.int64()), ("decided_at", plan.now, TIMESTAMP)):
         column = pa.repeat(pa.scalar(value, kind), lines.num_rows)
         lines = lines.set_column(lines.schema.get_field_index(name), name, column)
-    name = plan.part_name(90_000 + batch % 10_000)
+    name = f"{part_prefix(plan.batch)}{plan.attempt}-held-{batch:09d}.parquet"  # one of its own for every held batch
     file = write_part(run.places.tables, QUARANTINE, name, lines)
     freed = claim.write_run(run.places.claims, f"{Path(name).stem}.claims", _freeing_claims(run, plan.batch, aside))
     reasons = Counter(decision.counts.reasons)
