@@ -52,9 +52,12 @@ def make_folder(folder: Path) -> None:
 
 
 def renew(paths: Iterable[Path]) -> None:
-    """Let the age of files begin anew, where they exist: retention counts from their last use."""
+    """Let the age of files begin anew: retention counts from their last use.
+
+    No batch fails for it: a file may be gone, or belong to the account that runs tasks on a cluster.
+    """
     for path in paths:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.utime(path)
 
 
