@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from etl.adapters.durable import make_folder, sync_folder
 from etl.adapters.regular_file import RegularFile, reason_of
+from etl.adapters.unlistable import unlistable
 from etl.contract.model import Format
 from etl.contract.words.types import TIMESTAMP
 
@@ -150,7 +151,17 @@ def format_of(name: bytes, format: Format) -> Format:
 
 
 def scan(folder: Path, format: Format) -> list[LandedFile]:
-    """The files that have landed, oldest first. Links, folders and hidden files are ignored."""
+    """The files that have landed, oldest first. Links, folders and hidden files are ignored.
+
+    Raises `LandingAway` or `LandingShut` for a folder that cannot be listed.
+    """
+    try:
+        return _listed(folder, format)
+    except OSError as error:
+        raise unlistable(folder, error) from None
+
+
+def _listed(folder: Path, format: Format) -> list[LandedFile]:
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     with os.scandir(os.fsencode(folder)) as entries:
@@ -392,6 +403,19 @@ class SliceReader:
         if (seen.st_size, seen.st_mtime_ns) == (one.file.size, one.file.modified_ns):
             return True
         return os.pread(descriptor, 1, one.last - 1) == b"\n"
+
+
+def start_of_line(folder: Path, one: Slice, line: int) -> int:
+    """Where a line of a slice begins, as lines of a slice are numbered; the slice's end where it has fewer lines."""
+    at, before = one.first, line - 1
+    if before < 1:
+        return at
+    for block in SliceReader(folder, one).blocks():
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == 0x0A)
+        if len(ends) >= before:
+            return at + int(ends[before - 1]) + 1
+        at, before = at + len(block), before - len(ends)
+    return one.last
 
 
 def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], now: datetime) -> list[bytes]:

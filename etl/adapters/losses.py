@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from psycopg2.extras import Json
@@ -12,6 +12,10 @@ from etl.adapters.ledger import Ledger
 
 Part = tuple[int | str, int, int]
 """Lines of a slice, by its ordinal, or rows of a file of the backlog, by its path: the first and the last one."""
+
+
+Mark = tuple[int | str, int]
+"""One line of a slice, or row of a file of the backlog."""
 
 
 @dataclass(slots=True)
@@ -23,24 +27,50 @@ class Suspects:
 
 
 @dataclass(slots=True)
+class Together:
+    """Sources that die together, and none of whose lines kills by itself: the first `survived` of them survive, the
+    first `died` do not (None: all of them are being tried). `deaths` counts lost tries of what is between."""
+
+    survived: int = 0
+    died: int | None = None
+    deaths: int = 0
+
+
+@dataclass(slots=True)
 class Losses:
-    """Consecutive lost tries, and the search: suspects to try (the last one first), and poison found."""
+    """Consecutive lost tries, and the search: suspects to try (the last one first), and what was found."""
 
     lost: int = 0
     suspects: list[Suspects] | None = None  # None: no search has begun
-    poison: list[tuple[int | str, int]] = field(default_factory=list)  # slice or file of the backlog, line
+    poison: list[Mark] = field(default_factory=list)
+    together: Together | None = None
+    later: list[Mark] = field(default_factory=list)  # from this line on, a later batch reads it: still to be cut off
+    left: dict[str, int] = field(default_factory=dict)  # the same of files of the backlog, for the whole batch
 
     def as_json(self) -> dict[str, Any]:
-        open_ones = None if self.suspects is None else [[one.parts, one.deaths] for one in self.suspects]
-        return {"lost": self.lost, "suspects": open_ones, "poison": self.poison}
+        return {
+            "lost": self.lost,
+            "suspects": None if self.suspects is None else [[one.parts, one.deaths] for one in self.suspects],
+            "poison": self.poison,
+            "together": None if self.together is None else asdict(self.together),
+            "later": self.later,
+            "left": self.left,
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        found = value.get("suspects")
+        found, together = value.get("suspects"), value.get("together")
         suspects = None
         if found is not None:
             suspects = [Suspects([(one[0], one[1], one[2]) for one in parts], deaths) for parts, deaths in found]
-        return cls(value.get("lost", 0), suspects, [(source, line) for source, line in value.get("poison", ())])
+        return cls(
+            value.get("lost", 0),
+            suspects,
+            [(source, line) for source, line in value.get("poison", ())],
+            None if together is None else Together(**together),
+            [(source, line) for source, line in value.get("later", ())],
+            dict(value.get("left", {})),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from etl.adapters.landing import Consumed, LandedFile, Slice
 from etl.adapters.regular_file import RegularFile, reason_of
 
 _NAMED = 3
 """Files that a sentence names."""
+REMEDY: Final = (
+    "let the account that runs Frontstage read them (`chmod`, `chown`), then they are loaded by themselves; "
+    "or take them out of the landing folder"
+)
 
 
 @dataclass(frozen=True, slots=True)

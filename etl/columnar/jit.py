@@ -36,6 +36,11 @@ def kernel(function: Function) -> Function:
     return cast(Function, numba.njit(**_OPTIONS)(function))
 
 
+def inlined_kernel(function: Function) -> Function:
+    """The same for the body of another kernel's loop, in its module: a call would pass every array field by field."""
+    return cast(Function, numba.njit(inline="always", **_OPTIONS)(function))
+
+
 def allocating_kernel(function: Function) -> Function:
     """The same for a kernel that makes arrays of its own."""
     function.__qualname__ += "_" + fingerprint(function.__module__)

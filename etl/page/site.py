@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from etl.adapters import postgres
-from etl.contract.correlations.correlation_files import AnyCorrelation, load_correlations
+from etl.contract.correlations.correlation import LoggedStream
+from etl.contract.correlations.correlation_files import AnyCorrelation, load_correlations, load_streams
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.contract.correlations.sites import SiteCorrelation
 from etl.contract.load import load_all
@@ -69,6 +70,12 @@ class Site:
     def correlations(self) -> Mapping[str, AnyCorrelation]:
         folder = self.settings.correlations
         return _correlations(folder, _stamp(folder))
+
+    @property
+    def streams(self) -> tuple[LoggedStream, ...]:
+        """The streams of correlations."""
+        folder = self.settings.streams
+        return _streams(folder, self.settings.var, _stamp(folder))
 
     @property
     def local_kinds(self) -> Mapping[str, str]:
@@ -149,6 +156,11 @@ def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
 @lru_cache(maxsize=4)
 def _pipelines(folder: Path, home: Path, _stamp: object) -> tuple[Pipeline, ...]:
     return load_all(folder, home).pipelines
+
+
+@lru_cache(maxsize=4)
+def _streams(folder: Path, home: Path, _stamp: object) -> tuple[LoggedStream, ...]:
+    return load_streams(folder, home).found
 
 
 @lru_cache(maxsize=4)

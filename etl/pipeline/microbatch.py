@@ -31,6 +31,7 @@ from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger, Writer
 from etl.adapters.losses import LossBook
 from etl.adapters.profiles import Profiles
+from etl.adapters.unlistable import LandingAway, LandingShut
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import AuditFailed, TransientError
 from etl.masters.masters import PinnedMaster, versions_of
@@ -236,6 +237,11 @@ class MicroBatch:
                     self.ledger.abandon(batch)
                     return left_out
                 gathered = isolate.run(self.executor, LossBook(self.ledger, batch), plan, self.progress)
+                if gathered is None:  # some of the input was left for a later batch
+                    if not self._fetch(batch):
+                        self.ledger.abandon(batch)
+                        return left_out
+                    continue
                 if not gathered.changed:
                     self._commit(began, plan, gathered, masters)
                     self.engine.learn_later(masters, gathered.notes, time.perf_counter() - started_s, pins.pop_all())
@@ -259,7 +265,9 @@ class MicroBatch:
 
     def _plan(self, began: BatchRecord, slices: tuple[Slice, ...], masters: tuple[PinnedMaster, ...]) -> BatchPlan:
         control = Control() if began.control is None else Control.from_json(began.control)
-        backlog = self._waiting(masters, began.started_at, control.reload)
+        left = LossBook(self.ledger, began.batch).read().left  # of files whose rows kill together
+        waiting_files = self._waiting(masters, began.started_at, control.reload)
+        backlog = tuple(file for file in waiting_files if left.get(file.path, 2) > 1)
         size = sum(one.bytes for one in slices) + sum(file.waiting * 200 for file in backlog)
         tasks = max(1, min(self.executor.slots, -(-size // _TASK_BYTES)))
         return BatchPlan(
@@ -298,7 +306,8 @@ class MicroBatch:
         recover.write_note(self, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
         self.ledger.decide(plan.batch, decided_at, decision, self.writer.epoch)
-        if tried := [file.path for file in plan.backlog if file.retry]:
+        left = LossBook(self.ledger, plan.batch).read().left.keys() & (decision.resolved.keys() | decision.corrected)
+        if tried := [file.path for file in plan.backlog if file.retry and file.path not in left]:
             self.ledger.retried(tried)  # not in the decision's commit: a file that is retried once more does no harm
         waiting.remember(self.places, plan.batch, masters)
         self.checkpoint("after the decision")
@@ -350,6 +359,12 @@ class MicroBatch:
         return self.ledger.get(batch)
 
     def _put_away(self) -> None:
+        try:
+            self._archive()
+        except (LandingAway, LandingShut) as error:  # what is loaded is loaded; the next run says so, too
+            self.progress(f"files that were read stay where they are: {error}")
+
+    def _archive(self) -> None:
         files = landing.scan(self.places.landing, self.resolved.pipeline.stream.source.format)
         consumed = self.ledger.consumed([file.name for file in files]) if files else {}
         now = self.clock()

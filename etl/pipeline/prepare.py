@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from etl.adapters import mart
 from etl.adapters.delta.log import DeltaLog
-from etl.adapters.durable import make_folder
 from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.ledger import Writer
 from etl.contract.dump import as_dict
@@ -140,11 +139,22 @@ class Preparer:
 
 
 def require_one_disk(landing: Path, archive: Path) -> None:
-    """Raise unless files can be renamed from the landing folder into the archive."""
-    make_folder(landing)
-    make_folder(archive)
-    if landing.stat().st_dev != archive.stat().st_dev:
+    """Raise unless files can be renamed from the landing folder into the archive; shut folders are told later."""
+    here, there = _disk(landing), _disk(archive)
+    if here is not None and there is not None and here != there:
         raise OnTwoDisks(str(landing), str(archive))
+
+
+def _disk(folder: Path) -> int | None:
+    """The file system of a folder, or of the one in which it will be made; None where that cannot be told."""
+    for path in (folder, *folder.parents):
+        try:
+            return path.stat().st_dev
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+    return None
 
 
 def audit_of(settings: Settings) -> Audit:

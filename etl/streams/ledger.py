@@ -28,6 +28,7 @@ from etl.streams.decision import Decision, Evolved
 from etl.streams.documents.evolve import EvolvedDocuments
 from etl.streams.documents.state import KIND as DOCUMENTS
 from etl.streams.documents.state import DocumentState
+from etl.streams.inspection.shut_input import ShutInput, consumed_of
 from etl.streams.state.state_files import StateRun
 from etl.streams.storage.log import Segment
 from etl.streams.tasks.plan import CorrelationState
@@ -48,6 +49,7 @@ class BatchRecord:
     loaded_at: datetime | None
     decision: Decision | None
     seconds: Mapping[str, float]
+    control: Mapping[str, Any] | None = None  # `shut`: by stream, input that could not be read when it began
 
     @property
     def decided(self) -> Decision:
@@ -93,9 +95,17 @@ class StreamLedger(BatchRows[BatchRecord]):
             decision=None if decision is None else Decision.from_json(decision),
         )
 
-    def fix(self, batch: int, run_id: str, now: datetime, slices: Mapping[str, Sequence[Slice]]) -> None:
-        """Fix the input of a batch, by stream, before it is read."""
-        self.book.fix(batch, run_id, now, [_named(one, stream) for stream, many in slices.items() for one in many])
+    def fix(
+        self,
+        batch: int,
+        run_id: str,
+        now: datetime,
+        slices: Mapping[str, Sequence[Slice]],
+        shut: Sequence[ShutInput] = (),
+    ) -> None:
+        """Fix the input of a batch, by stream, before it is read. `shut`: what could not be read."""
+        named = [_named(one, stream) for stream, many in slices.items() for one in many]
+        self.book.fix(batch, run_id, now, named, {"shut": {one.stream: one.as_json() for one in shut}})
 
     def slices(self, batch: int) -> dict[str, list[Slice]]:
         """The slices of a batch, by stream."""
@@ -107,9 +117,7 @@ class StreamLedger(BatchRows[BatchRecord]):
 
     def consumed(self, stream: str, names: Sequence[bytes]) -> dict[bytes, Consumed]:
         """What batches have consumed of a stream's files that are still in the landing folder."""
-        prefix = stream.encode() + b"/"
-        found = self.book.consumed([prefix + name for name in names]) if names else {}
-        return {name.removeprefix(prefix): known for name, known in found.items()}
+        return consumed_of(self.book, stream, names)
 
     def put_away(self, stream: str, names: Sequence[bytes]) -> None:
         """Record that files have left a stream's landing folder."""

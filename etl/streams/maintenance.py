@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from etl.adapters import landing
 from etl.adapters.delta.log import DeltaLog
 from etl.contract.correlations.correlation import LoggedStream
 from etl.pipeline.upkeep import retention
@@ -129,7 +130,8 @@ def _remove_parts(run: MicroBatch, now: datetime, *, dry_run: bool) -> int:
         named = {uri.rpartition("/")[2] for uri in delta.table(table).file_uris()}
         parts = [path for path in delta.folder(table).glob("part-*.parquet") if path.name not in named]
         removed += _remove_old(parts, now, KEPT_FOR, dry_run=dry_run)
-    unneeded = [*run.places.views.glob("*.arrow"), *Notes(run.places.notes).paths()]
+    notes = [*Notes(run.places.notes).paths(), *run.places.notes.glob(".*.tmp")]
+    unneeded = [*run.places.views.glob("*.arrow"), *notes]
     return removed + _remove_old(unneeded, now, KEPT_FOR, dry_run=dry_run)
 
 
@@ -188,6 +190,5 @@ def _forget_batches(run: MicroBatch, before: datetime) -> int:
     here = []
     for stream in run.catalog.streams:
         source = stream.stream.source
-        names = [path.name.encode("utf-8", "surrogateescape") for path in source.landing.glob("*")]
-        here += [stream.name.encode() + b"/" + name for name in names]
+        here += [stream.name.encode() + b"/" + file.name for file in landing.scan(source.landing, source.format)]
     return run.ledger.book.forget(before, here, _NEWEST_KEPT)

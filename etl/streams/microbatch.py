@@ -19,6 +19,7 @@ from etl.adapters import landing, unreadable
 from etl.adapters.landing import Limits, Slice
 from etl.adapters.ledger import Writer
 from etl.adapters.losses import LossBook
+from etl.adapters.unlistable import LandingAway, LandingShut
 from etl.contract.correlations.correlation import Correlation
 from etl.correlate.query.compile import Query
 from etl.model import LinesDoNotAddUp, Progress
@@ -36,6 +37,7 @@ from etl.streams.documents.evolve import EvolvedDocuments, evolve_documents
 from etl.streams.documents.figures import of_documents
 from etl.streams.documents.state import DocumentPlan
 from etl.streams.inspection import figures
+from etl.streams.inspection.shut_input import ShutInput
 from etl.streams.ledger import BatchRecord, KnownDocuments, StreamLedger
 from etl.streams.recovery import settle
 from etl.streams.sites.ledger import SiteLedger
@@ -96,20 +98,20 @@ class MicroBatch:
         if begun is not None:
             self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
             return begun
-        slices = self._unread()
+        slices, shut = self._unread()
         if not slices:
             self._put_away()
             return None
         last = self.ledger.last()
         batch = 1 if last is None else last.batch + 1
         self.checkpoint("before input is fixed")
-        self.ledger.fix(batch, run_id, self.clock(), slices)
+        self.ledger.fix(batch, run_id, self.clock(), slices, shut)
         self.checkpoint("after input is fixed")
         return self.ledger.get(batch)
 
-    def _unread(self) -> dict[str, list[Slice]]:
-        """Unread landed input, by stream; every stream has its share of a batch."""
-        now, found, ordinal = self.clock(), dict[str, list[Slice]](), 0
+    def _unread(self) -> tuple[dict[str, list[Slice]], list[ShutInput]]:
+        """Unread landed input, by stream, and what cannot be read; every stream has its share of a batch."""
+        now, found, shut, ordinal = self.clock(), dict[str, list[Slice]](), list[ShutInput](), 0
         share = max(1, self.limits.batch_bytes // max(1, len(self.catalog.streams)))
         away = self.sites.absent()
         for stream in self.catalog.streams:
@@ -117,16 +119,22 @@ class MicroBatch:
                 self.progress(f"stream {stream.name} waits in its landing folder: site {stream.site!r} is away")
                 continue
             source = stream.stream.source
-            files = landing.scan(source.landing, source.format)
+            try:
+                files = landing.scan(source.landing, source.format)
+            except (LandingAway, LandingShut) as error:
+                self.progress(f"stream {stream.name} waits: {error}")
+                shut.append(ShutInput(stream.name, folder=error))
+                continue
             consumed = self.ledger.consumed(stream.name, [file.name for file in files])
-            if shut := unreadable.find(source.landing, files, consumed):
-                self.progress(f"stream {stream.name}: {unreadable.waiting_sentence(shut)}")
+            if closed := unreadable.find(source.landing, files, consumed):
+                self.progress(f"stream {stream.name}: {unreadable.waiting_sentence(closed)}")
+                shut.append(ShutInput(stream.name, closed))
             limits = replace(self.limits, batch_bytes=share)
             slices = landing.fix_slices(source.landing, files, consumed, source.format, now, limits)
             if slices:
                 found[stream.name] = [replace(one, ordinal=ordinal + one.ordinal) for one in slices]
                 ordinal += len(slices)
-        return found
+        return found, shut
 
     # ── 2. run the tasks, 3. decide ────────────────────────────────────────────────────────────────────────────
 
@@ -152,6 +160,8 @@ class MicroBatch:
                 return None
             trial = BatchTrial(self, began, slices, known, documents)
             tried = isolate.survive(trial, LossBook(self.ledger.book, batch), self.progress)
+            if tried is None:  # some of the input was left for a later batch
+                continue
             if not tried.changed:
                 self._commit(tried.plan, tried.gathered, documents, tried.asked)
                 return self.ledger.get(batch)
@@ -239,7 +249,10 @@ class MicroBatch:
         now = self.clock()
         for stream in self.catalog.streams:
             source = stream.stream.source
-            files = landing.scan(source.landing, source.format)
+            try:
+                files = landing.scan(source.landing, source.format)
+            except (LandingAway, LandingShut):  # the next look at its input says so
+                continue
             consumed = self.ledger.consumed(stream.name, [file.name for file in files])
             folder = self.places.archive / stream.name / f"{now:%Y-%m-%d}"
             moved = landing.put_away(source.landing, folder, consumed, now)

@@ -114,7 +114,7 @@ def publish(run: MicroBatch, record: BatchRecord) -> None:
     """Write the note, add the files to the Delta logs, then merge aggregates and close the batch in one transaction."""
     decision, touched = record.decided, []
     run.checkpoint("before the note")
-    Notes(run.places.notes).write(record, run.ledger)
+    Notes(run.places.notes).write(record, run.ledger, run.writer.epoch)
     run.checkpoint("after the note")
     by_table = decision.by_table()
     of_queries = {

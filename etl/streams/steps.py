@@ -241,6 +241,7 @@ def summary(record: BatchRecord | None, ledger: StreamLedger) -> dict[str, Any]:
         "state": record.state,
         **{name: None if value is None else value.isoformat() for name, value in moments.items()},
         "seconds": dict(ledger.get(record.batch).seconds),
+        "shut": dict((record.control or {}).get("shut", {})),
     }
     if record.decision is None:
         slices = [one for many in ledger.slices(record.batch).values() for one in many]

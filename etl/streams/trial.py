@@ -43,7 +43,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class BatchTrial:
-    """A batch of correlations as an `etl.pipeline.isolate.Trial`."""
+    """A batch of correlations as an `etl.pipeline.poison.trial.Trial`."""
 
     of: MicroBatch
     began: BatchRecord
@@ -70,6 +70,9 @@ class BatchTrial:
 
     def backlog(self) -> Sequence[Part]:
         return ()  # tuples that wait for partners are no input: they were read before
+
+    def settled(self) -> Mapping[int | str, frozenset[int]]:
+        return {}
 
     def run(self, lines: LineChoice, only: Collection[int | str] | None) -> Tried:
         slices = {

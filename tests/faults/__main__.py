@@ -13,6 +13,9 @@ PATHS = (
     "tests/faults",
     "tests/pipeline/test_faults.py",
     "tests/pipeline/test_unreadable.py",
+    "tests/pipeline/test_unlistable.py",
+    "tests/pipeline/test_poison.py",
+    "tests/pipeline/test_poison_together.py",
     "tests/pipeline/test_restore.py",
     "tests/streams/test_faults.py",
 )

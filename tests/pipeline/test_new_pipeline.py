@@ -143,3 +143,9 @@ def test_a_new_file_over_a_table_of_keys_and_one_with_validity_runs(site: Site, 
     assert here.execute("select distinct level_row_name from mart.visits order by 1") == [
         ("Level 1",), ("Level 2",), ("Level 3",)
     ]  # fmt: skip
+    site.execute("update depot.levels set name = 'Corrected' where level = 1")  # it holds since the same day
+    here.land("b.jsonl", {"visit": "v99", "badge": "b1", "level": 1})
+    assert here.run() == 2
+    assert here.execute("select level_row_name from mart.visits where visit = 'v99'") == [("Corrected",)]
+    dimension = here.rows("dim_level_row").to_pylist()
+    assert [one["name"] for one in dimension if one["level"] == 1] == ["Corrected"]

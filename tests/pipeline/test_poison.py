@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from etl.pipeline.inspection import inventory
-from etl.pipeline.isolate import TRIES, NotTheLines
+from etl.pipeline.poison import lines
+from etl.pipeline.poison.lines import TRIES
+from etl.pipeline.poison.trial import NotTheLines
 from etl.pipeline.review.quarantine import Selection
 from etl.pipeline.tasks import wire
 from etl.pipeline.tasks.in_process import InProcess
@@ -109,14 +111,83 @@ def test_code_that_breaks_is_told_by_place_and_never_by_what_it_said() -> None:
     assert "secret" not in str(told.value)
 
 
-def test_when_all_lines_are_deadly_it_is_not_the_lines(site: Site) -> None:
-    here, _ = mortal(site)
+def test_a_file_of_nothing_but_deadly_lines_is_refused_batch_by_batch_and_holds_up_no_other(site: Site) -> None:
+    here, executor = mortal(site)
     here.land("a.jsonl", *(deadly(n) for n in range(1, 65)))
-    with pytest.raises(NotTheLines, match=r"lost \(it died\), because of more than 20 lines; nothing was decided"):
+    here.land("b.jsonl", *events(5), *(order(n) for n in range(100, 105)))
+    refused, fewest = 0, executor.runs
+    for _ in range(4):
+        assert here.run() is not None
+        assert executor.runs - fewest < 120, "a batch is bounded"
+        assert len(poison_of(site)) <= refused + 20
+        refused, fewest = len(poison_of(site)), executor.runs
+        assert site.rows("fact").num_rows == 10, "with the first batch"
+        assert site.inventory().faults == []
+    assert refused == 64
+    assert [one.file for one in trace(site, "104").landed] == ["b.jsonl"]
+    assert here.run() is None
+    assert len(release(site, Selection(reason="poison")).done) == 64
+    site.run()
+    assert site.rows("fact").num_rows == 10 + 64 - 5, "code that survives them reads them like any others"
+    assert site.inventory().faults == []
+
+
+def test_the_search_in_many_files_is_bounded_and_goes_on_with_the_next_batch(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "_MOST_OF_SOURCE", 2)
+    monkeypatch.setattr(lines, "_MOST_OF_BATCH", 4)
+    here, _ = mortal(site)
+    for file in range(4):
+        here.land(f"{file}.jsonl", *(order(10 * file + n, note="kills" * (n % 3 == 0)) for n in range(1, 10)))
+    batches = 0
+    while batches < 12 and here.run() is not None:
+        batches += 1
+        assert len(poison_of(site)) <= 4 * batches
+        assert site.inventory().faults == []
+    assert len(poison_of(site)) == 12
+    for event in (1, 4, 8, 31, 38):  # lines are numbered in the slice that a batch has read
+        assert [one.role for one in trace(site, str(event)).landed] == ["event"]
+    assert site.rows("fact").num_rows == 24
+    assert batches < 12
+
+
+def test_a_bounded_search_goes_on_when_every_death_takes_the_driver_along(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "_MOST_OF_SOURCE", 2)
+    here, _ = mortal(site, DriverLost("the JVM is gone"))
+    here.land("a.jsonl", *events(8, 2, 3, 5, 7))
+    deaths = batches = 0
+    while batches < 3:
+        try:
+            if here.run() is None:
+                break
+            batches += 1
+        except DriverLost:
+            deaths += 1
+            assert deaths < 80, "the search makes no progress"
+    assert sorted(json.loads(row["raw"])["order_id"] for row in poison_of(site)) == [2, 3, 5, 7]
+    assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 4, 6, 8]
+    assert site.inventory().faults == []
+
+
+def test_many_deadly_events_of_the_backlog_are_refused_batch_by_batch(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "_MOST_OF_SOURCE", 2)
+    site.land("a.jsonl", *(order(n, customer_id=90, note="kills" * (n > 3)) for n in range(1, 9)))
+    site.run()
+    site.execute(COPY_CUSTOMER, 90)
+    here, _ = mortal(site)
+    here.land("b.jsonl", order(100))
+    for _ in range(6):
         here.run()
-    assert site.totals()["lines"] == 0
-    assert site.run() == 1, "code that survives them reads them like any others"
-    assert site.rows("fact").num_rows == 64
+        assert site.inventory().faults == []
+    assert here.run() is None
+    assert sorted(site.rows("fact")["order_id"].to_pylist()) == [1, 2, 3, 100]
+    assert len(poison_of(site)) == 5
+    assert site.totals()["backlog_open"] == 0
 
 
 def test_a_deadly_event_of_the_backlog_is_refused_and_the_others_go_on(site: Site) -> None:
@@ -219,11 +290,12 @@ def test_deadly_rows_of_parquet_are_refused_and_all_others_are_read(site: Site) 
     assert mended.inventory().faults == []
 
 
-def test_more_deadly_rows_of_parquet_than_deadly_lines_may_be_are_not_the_rows(site: Site) -> None:
+def test_a_parquet_file_with_many_deadly_rows_is_refused_as_one_row(site: Site) -> None:
     dying, _ = trips_with(site, Mortal(TaskLost("it died")), *range(1, 25))
-    with pytest.raises(NotTheLines, match="because of more than 20 lines; nothing was decided"):
-        dying.run()
-    assert dying.totals()["lines"] == 0
+    dying.run()
+    assert [(row["source_file"], row["line"]) for row in poison_of(dying)] == [("deadly.parquet", 0)]
+    assert dying.totals()["lines"] == 11, "the file counts as one line, the other one has ten"
+    assert dying.inventory().faults == []
 
 
 class NoParquet(InProcess):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from etl.adapters import postgres
@@ -28,6 +29,7 @@ from etl.pipeline.tasks.read import read
 from etl.pipeline.tasks.route import route
 from etl.pipeline.tasks.wire import Message, TaskLost, WorkerFailed
 from etl.samples import OrderConfig, arrive_late_customers, generate_orders
+from etl.samples.examples import EXAMPLES
 from etl.settings import PROJECT
 from etl.spark.executor import SparkExecutor, _route
 from tests.support.dirt import DIRT
@@ -188,6 +190,50 @@ def test_a_line_that_kills_python_workers_is_found_and_refused(site: Site, spark
     (refused,) = site.rows("quarantine").to_pylist()
     assert (refused["line"], refused["reasons"]) == (23, ["poison"])
     assert site.inventory().faults == []
+
+
+class _Overburdened(SparkExecutor):
+    """Its Python workers are killed by reading more than so many rows of one file, and by none of them alone."""
+
+    most = 0
+
+    def _tasks(self, plan: BatchPlan) -> DataFrame:
+        readers = self._spark.range(0, plan.readers, 1, plan.readers)
+        rows = readers.mapInArrow(partial(_read_up_to, plan, self.most), wire.SHUFFLED_DDL)
+        return rows.repartitionById(plan.routers, "part").mapInArrow(partial(_route, plan), wire.TOLD_DDL)
+
+
+def _read_up_to(plan: BatchPlan, most: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    count = 0
+    for batch in batches:
+        for reader in batch.column(0).to_pylist():
+            for message in read(plan, reader):
+                for row in wire.rows_of(message).to_pylist() if message.kind == "rows" else ():
+                    count += row[wire.SOURCE] == "heavy.parquet" and "poison" not in row[wire.REASONS]
+                if count > most:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield wire.to_batch([message])
+
+
+def test_a_parquet_file_that_kills_python_workers_only_as_a_whole_is_refused_by_name(
+    site: Site, spark: SparkSession
+) -> None:
+    trips = site.of("trips")
+    EXAMPLES["trips"].seed(trips.dsn, trips.settings.var)
+    EXAMPLES["trips"].generate(trips.landing, 12, 1, datetime.now(UTC))
+    landed = sorted(trips.landing.glob("*.parquet"))
+    rows = pa.concat_tables([pq.read_table(path) for path in landed])
+    for path in landed:
+        path.unlink()
+    pq.write_table(rows.slice(0, 4), trips.landing / "other.parquet")
+    pq.write_table(rows.slice(4), trips.landing / "heavy.parquet")
+    executor = _Overburdened(spark)
+    executor.most = rows.num_rows - 5
+    assert replace(trips, steps=replace(trips.steps, executor=executor)).run() == 1, "one run, without a hand"
+    poison = [row for row in trips.rows("quarantine").to_pylist() if "poison" in row["reasons"]]
+    assert [(row["source_file"], row["line"]) for row in poison] == [("heavy.parquet", 0)]
+    assert trips.totals()["lines"] == 5
+    assert trips.inventory().faults == []
 
 
 _KILLS_THE_JVM = """

@@ -19,7 +19,7 @@ from tests.support.correlate_histories import at
 from tests.support.killed_driver import run_and_die
 from tests.support.pairs_site import check, land, make
 from tests.support.stream_site import Ended, StreamSite
-from tests.support.unreadable import SWAPS, refusing, remove
+from tests.support.unreadable import SWAPS, refusing, remove, unlistable
 
 Rows = list[dict[str, Any]]
 
@@ -92,6 +92,29 @@ def test_a_file_that_may_not_be_opened_waits_and_those_beside_it_are_joined(tmp_
         assert (batch["streams"]["l"]["accepted"], batch["streams"]["r"]["accepted"]) == (0, 6)
         assert "stream l: 1 file cannot be read and waits: '0.jsonl' (Permission denied)" in said
         assert site.run()["batch"] is None
+    assert arrival.look(arrival.listing(), site.steps.clock()).due
+    site.run()
+    land(site, 1)
+    site.run()
+    check(site, 2)
+
+
+def test_a_stream_whose_folder_cannot_be_listed_waits_and_the_others_go_on(tmp_path: Path, database: str) -> None:
+    site = make(tmp_path, database)
+    land(site, 0)
+    folder = site.settings.var / "landing" / "l"
+    arrival = StreamsArrival(
+        tuple(WatchedStream(name, folder.with_name(name), "jsonl") for name in ("l", "r")), lambda: site.dsn
+    )
+    said: list[str] = []
+    with unlistable(folder):
+        assert arrival.look(arrival.listing(), site.steps.clock()).due
+        batch = site.steps.micro_batch("test", said.append)
+        assert (batch["streams"]["l"]["accepted"], batch["streams"]["r"]["accepted"]) == (0, 6)
+        assert any(
+            one.startswith(f"stream l waits: landing folder '{folder}' cannot be listed (Permission") for one in said
+        )
+        assert not arrival.look(arrival.listing(), site.steps.clock()).due
     assert arrival.look(arrival.listing(), site.steps.clock()).due
     site.run()
     land(site, 1)

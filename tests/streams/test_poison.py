@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from etl.pipeline.isolate import TRIES, NotTheLines
+from etl.pipeline.poison.lines import TRIES
+from etl.pipeline.poison.trial import NotTheLines
 from etl.pipeline.tasks.wire import DriverLost, Message, TaskLost
 from etl.streams.tasks.in_process import InProcess
 from etl.streams.tasks.plan import BatchPlan
@@ -108,6 +109,20 @@ def test_a_task_that_is_lost_now_and_then_costs_tries_and_no_search(tmp_path: Pa
     assert not refused(site, "l")
     numbers = [number for plan in lost for stream in plan.streams for number in stream.segments.values()]
     assert len(set(numbers)) == len(numbers), "two tries never write the same segment"
+
+
+def test_files_that_kill_only_together_are_read_by_different_batches(tmp_path: Path, database: str) -> None:
+    def both(plan: BatchPlan) -> bool:
+        return {"l", "r"} <= {stream.name for stream in plan.streams if stream.slices}
+
+    site = make(tmp_path, database, Mortal(TaskLost("no memory"), both))
+    assert site.run()["state"] == "loaded"
+    assert site.table("pairs").num_rows == 0
+    assert site.run()["state"] == "loaded"
+    assert sorted((row["a"], row["b"]) for row in site.table("pairs").to_pylist()) == [
+        (i, 100 + i) for i in range(1, 41)
+    ]
+    assert refused(site, "l") == refused(site, "r") == []
 
 
 def test_a_deadly_document_is_refused_and_the_others_join(tmp_path: Path, database: str) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from etl.errors import FrontstageError
+from etl.streams.recovery import notes as noting
+from etl.streams.recovery.notes import Notes
 from etl.streams.recovery.settle import NoteMissing, TablesAhead
 from tests.support.backups import Backups
 from tests.support.pairs_site import check, land, make
@@ -124,11 +128,97 @@ def test_what_no_note_tells_is_refused(tmp_path: Path, database: str, backup: Ba
     restore = backup(site)
     run(site, 0, 1)
     notes = site.settings.warehouse / "correlations" / "_decisions"
-    (notes / "000000001.json").unlink()
+    (notes / "000000001-000001.json").unlink()
     older = restore()
     older.steps.prepare()
     with pytest.raises(NoteMissing, match="restore Postgres and the warehouse from the same time"):
         older.run()
-    (notes / "state.json").unlink()
+    (notes / "state-000000002-000001.json").unlink()
     with pytest.raises(TablesAhead, match="restore Postgres and the warehouse from the same time"):
         older.run()
+
+
+# ── notes of writers that were overtaken ───────────────────────────────────────────────────────────────────────────
+
+
+def notes_of(site: StreamSite) -> Notes:
+    return Notes(site.settings.warehouse / "correlations" / "_decisions")
+
+
+def contents(site: StreamSite) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in notes_of(site).folder.glob("*.json")}
+
+
+def test_a_writer_that_is_overtaken_before_the_note_writes_none(tmp_path: Path, database: str) -> None:
+    site = make(tmp_path, database)
+    run(site, 0)
+    before = contents(site)
+
+    def overtaken(checkpoint: str) -> None:
+        if checkpoint == "before the note":
+            site.execute("update etl.pipeline set epoch = epoch + 1 where name = 'correlations'")
+
+    land(site, 1)
+    with pytest.raises(FrontstageError):
+        site.watching(overtaken).run()
+    assert contents(site) == before
+    site.restarted().run()
+    run(site, 2)
+    check(site, 3)
+
+
+@pytest.mark.parametrize("stops_at", [1, 2])
+@pytest.mark.parametrize("batches_later", [0, 1])
+def test_a_writer_that_stops_between_fence_and_note_replaces_nothing_of_its_successor(
+    tmp_path: Path, database: str, backup: Backup, monkeypatch: pytest.MonkeyPatch, stops_at: int, batches_later: int
+) -> None:
+    site = make(tmp_path, database)
+    run(site, 0)
+    restore = backup(site)
+    write: Callable[..., None] = noting.create_durably
+    begun: list[Any] = []
+
+    def stop(*given: Any) -> None:
+        begun.append(given)
+        if len(begun) == stops_at:
+            raise Ended("in the middle of a note")
+        write(*given)
+
+    land(site, 1)
+    monkeypatch.setattr(noting, "create_durably", stop)
+    with pytest.raises(Ended):
+        site.run()
+    monkeypatch.setattr(noting, "create_durably", write)
+    site = site.restarted()
+    site.run()
+    run(site, *range(2, 2 + batches_later))
+    newest, decided = notes_of(site).newest(), contents(site)
+    path, content = begun[-1]
+    try:
+        write(path, content)  # it goes on
+    except FileExistsError:
+        pass
+    else:
+        assert batches_later, "what its successor has written about the same batch has the name"
+    assert {name: decided[name] for name in decided} == {name: contents(site)[name] for name in decided}
+    assert notes_of(site).newest() == newest
+    older = restore()
+    run(older, 2 + batches_later)
+    check(older, 3 + batches_later)
+
+
+def test_notes_of_an_older_version_are_believed_until_there_are_newer_ones(
+    tmp_path: Path, database: str, backup: Backup
+) -> None:
+    site = make(tmp_path, database)
+    site.steps.prepare()
+    restore = backup(site)
+    run(site, 0, 1)
+    folder = notes_of(site).folder
+    (folder / "state-000000002-000001.json").rename(folder / "state.json")
+    for batch in (1, 2):
+        (folder / f"00000000{batch}-000001.json").rename(folder / f"00000000{batch}.json")
+    older = restore()
+    run(older, 2)
+    check(older, 3)
+    assert {path.name for path in folder.glob("state*")} == {"state-000000003-000001.json"}

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from etl.adapters.unlistable import LandingShut
 from etl.pipeline.upkeep.maintenance import Keep
 from etl.streams.steps import CorrelationSteps
 from etl.streams.storage.files import FileDamaged, FileStore, open_files
 from etl.streams.tasks.in_process import InProcess
 from tests.support.correlate_histories import EPOCH
 from tests.support.stream_site import StreamSite, quiet
+from tests.support.unreadable import unlistable
 
 SQL = "select l.id as a, r.id as b from l join r on l.k = r.k"
 
@@ -160,3 +162,23 @@ def test_a_file_that_grew_after_it_was_archived_is_read_on_where_it_ended(tmp_pa
     assert later.steps.maintain(Keep(), quiet)["landed_again"] == 1
     later.run()
     assert sorted((row["a"], row["b"]) for row in site.table("pairs").to_pylist()) == [(0, 100), (7, 100)]
+
+
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.streams.maintenance._NEWEST_KEPT", 1)
+    site = StreamSite.under(tmp_path, database, InProcess())
+    site = replace(site, steps=replace(site.steps, clock=lambda: dt.datetime.now(dt.UTC)))
+    site.declare("pairs", SQL, within="1 hour")
+    for batch in range(3):
+        land(site, batch)
+        site.run()
+    much_later = replace(site.steps, clock=lambda: dt.datetime.now(dt.UTC) + dt.timedelta(days=40))
+    joined = site.table("pairs").num_rows
+    folder = site.settings.var / "landing" / "l"
+    with unlistable(folder), pytest.raises(LandingShut, match="cannot be listed"):
+        much_later.maintain(Keep(), quiet)
+    much_later.maintain(Keep(), quiet)
+    assert site.run()["batch"] is None, "nothing of it is read again"
+    assert site.table("pairs").num_rows == joined

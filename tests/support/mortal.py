@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from etl.pipeline.tasks import wire
@@ -41,3 +42,29 @@ class Mortal(InProcess):
 
 def deadly(number: int) -> dict[str, Any]:
     return order(number, note=DEADLY.decode())
+
+
+def parsed_lines(plan: BatchPlan) -> Counter[str]:
+    """Lines that would be parsed, by file; poison is not."""
+    count: Counter[str] = Counter()
+    for reader in range(plan.readers):
+        for message in read(plan, reader):
+            if message.kind == "rows":
+                rows = wire.rows_of(message).select([wire.SOURCE, wire.REASONS]).to_pylist()
+                count.update(row[wire.SOURCE] for row in rows if "poison" not in row[wire.REASONS])
+    return count
+
+
+class Overburdened(InProcess):
+    """Is lost with any plan that parses more than so many lines of these files together; no line kills by itself."""
+
+    def __init__(self, error: Exception, most: int, *labels: str) -> None:
+        super().__init__(slots=2)
+        self.error, self.most, self.labels, self.runs = error, most, labels, 0
+
+    def run(self, plan: BatchPlan) -> list[Message]:
+        self.runs += 1
+        count = parsed_lines(plan)
+        if sum(count[label] for label in self.labels) > self.most:
+            raise self.error
+        return super().run(plan)

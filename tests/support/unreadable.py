@@ -59,3 +59,18 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def unlistable(folder: Path, number: int = errno.EACCES) -> Iterator[None]:
+    """Meanwhile listing this folder fails, as for another user's folder, or one on a machine that has gone."""
+    lists = os.scandir
+
+    def refuse(path: Any = ".") -> Any:
+        if os.fsencode(path) == os.fsencode(folder):
+            raise OSError(number, os.strerror(number), path)
+        return lists(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        yield

@@ -43,6 +43,15 @@ class Inputs(Statements):
             {"batch": batch, "ordinals": list(ordinals)},
         )
 
+    def shorten(self, batch: int, ends: Mapping[int, int]) -> None:
+        """Let slices of an undecided batch end earlier: a later batch reads the rest."""
+        for ordinal, last in ends.items():
+            self._execute(
+                "update etl.input_slice set last_byte = least(last_byte, %(last)s) "
+                "where pipeline = %(pipeline)s and batch = %(batch)s and ordinal = %(ordinal)s and digest is null",
+                {"batch": batch, "ordinal": ordinal, "last": last},
+            )
+
     def consumed(self, names: Sequence[bytes]) -> dict[bytes, Consumed]:
         """What batches have consumed of files with these names that are still in the landing folder."""
         rows = self._all(postgres.statement("input_consumed"), {"names": list(names)})

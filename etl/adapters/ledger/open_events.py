@@ -79,6 +79,10 @@ class OpenEvents(Statements):
         (row,) = self._all(postgres.statement("waiting_since"), {"begin": begin, "end": end})
         return int(row["waiting"]), int(row["unknown"])
 
+    def retry(self, paths: Sequence[str]) -> None:
+        """Let the next batch try the events of these files again."""
+        self._execute(postgres.statement("waiting_left"), {"paths": list(paths)})
+
     def retried(self, paths: Sequence[str]) -> None:
         """Clear the mark of files whose requested retry is done."""
         self._execute(postgres.statement("waiting_retried"), {"paths": list(paths)})

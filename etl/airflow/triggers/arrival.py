@@ -115,6 +115,7 @@ class ArrivalTrigger(BaseEventTrigger):  # type: ignore[misc]  # Airflow is not 
             except Exception as error:  # any error: a trigger that ends is not restarted
                 _warn(arrival.pipeline, error)
                 ask_at = loop.time() + _AGAIN_S
+                await asyncio.sleep(_AGAIN_S)  # else it would be said twice a second
             await asyncio.sleep(self.arguments["poll_s"])
 
     async def _begin(self) -> Watched:

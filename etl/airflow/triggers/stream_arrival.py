@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from etl.adapters import postgres
 from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
+from etl.adapters.unlistable import LandingAway, LandingShut
 from etl.airflow.triggers.arrival import ArrivalTrigger
 from etl.contract.model import Format
 from etl.errors import PostgresUnavailable
@@ -44,8 +45,8 @@ class StreamsArrival:
     pipeline: str = "correlations"
 
     def listing(self) -> Listing:
-        """The files in the landing folders, each with its stream."""
-        return tuple((stream.name, file) for stream in self.streams for file in scan(stream.landing, stream.format))
+        """The files in the landing folders, each with its stream. A folder that cannot be listed has none for now."""
+        return tuple((stream.name, file) for stream in self.streams for file in _files(stream))
 
     def look(self, listing: Listing, now: datetime) -> Look:
         """Whether there is input for a batch; false while one is running or Postgres is unreachable."""
@@ -73,6 +74,13 @@ class StreamsArrival:
         consumed = ledger.consumed(stream.name, [file.name for file in files])
         limits = Limits(batch_bytes=1)  # one readable byte is enough to know
         return bool(fix_slices(stream.landing, files, consumed, stream.format, now, limits))
+
+
+def _files(stream: WatchedStream) -> list[LandedFile]:
+    try:
+        return scan(stream.landing, stream.format)
+    except (LandingAway, LandingShut):
+        return []
 
 
 class StreamArrivalTrigger(ArrivalTrigger):

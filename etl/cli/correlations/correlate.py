@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from etl import settings as configuration
-from etl.cli.console import Console
+from etl.cli.console import Console, printable
 from etl.cli.correlations.correlate_text import plan_lines
 from etl.cli.correlations.documents_text import document_plan_lines
 from etl.cli.correlations.sites_text import site_plan_lines
@@ -61,6 +61,8 @@ def status(as_json: Json = False) -> None:
     console.table("Streams in the log", ["stream", "tuples", "segments", "newest event"], rows)
     columns = ["correlation", "since batch", "tuples held", "bytes", "units", "watermark"]
     console.table("Correlations", columns, [_standing(name, one) for name, one in standing["correlations"].items()])
+    for name, shut in standing["shut"].items():
+        console.say(printable(f"stream {name}: {shut['what']}; {shut['remedy']}"))
     for sentence in standing["errors"]:
         console.say(sentence)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +19,7 @@ from etl.settings import Settings
 if TYPE_CHECKING:
     from etl.pipeline.inspection.diagnosis import Diagnosis
 
+_PATIENCE = timedelta(minutes=2)  # that a file of a stream may be unreadable before it is a finding
 _MARK = {"well": "ok   ", "warning": "look ", "stuck": "STUCK"}
 
 
@@ -66,8 +67,22 @@ def _pipelines(own: Settings) -> Iterator[Diagnosis]:
                 with ledger.reading(dsn, pipeline.name) as book:
                     landing = places_of(own, pipeline).landing
                     yield from diagnose(gather(pipeline, landing, book, datetime.now(UTC)))
+            yield from _streams(own, dsn)
     except FrontstageError as error:
         yield Diagnosis("pipelines", "warning", f"cannot be looked at: {error}")
+
+
+def _streams(own: Settings, dsn: str) -> Iterator[Diagnosis]:
+    """Streams of correlations with input that cannot be read."""
+    from etl.adapters import ledger
+    from etl.contract.correlations.correlation_files import load_streams
+    from etl.pipeline.inspection.diagnosis import Diagnosis
+    from etl.streams.inspection.shut_input import shut_input
+
+    with ledger.reading(dsn, "correlations") as book:
+        for one in shut_input(load_streams(own.streams, own.var).found, book):
+            lately = one.since is not None and datetime.now(UTC) - one.since < _PATIENCE
+            yield Diagnosis(f"stream {one.stream}", "warning" if lately else "stuck", one.what, one.remedy)
 
 
 def _print(head: str, text: str) -> None:

@@ -18,12 +18,13 @@ from etl.contract.drafting.sample import Sample, SampledField, identifier
 from etl.contract.errors import unknown
 from etl.contract.words import names as naming
 from etl.contract.words.expressions import column_sql
-from etl.contract.words.names import LONGEST, RESERVED_FIELDS, RESERVED_MASTERS
+from etl.contract.words.names import LONGEST, RESERVED_FIELDS, RESERVED_MASTERS, VERSION_COLUMNS
 from etl.contract.words.types import stored_type
 from etl.errors import TerminalError
 
-_VERSIONS = ("updated_at", "modified_at", "changed_at", "last_modified", "last_updated", "valid_from", "version")
-_VALIDITY = ("valid_from", "valid_to", "is_current")  # columns of a dimension with history
+_VERSIONS = ("updated_at", "modified_at", "changed_at", "last_modified", "last_updated", "version")
+"""Columns whose names say that they rise with every change of a row. `valid_from` is none of them: it says since when
+something holds, may lie in the future, and stays as it is when a row is corrected."""
 
 
 class DraftRefused(TerminalError):
@@ -203,7 +204,7 @@ def _master(table: Table, pairs: Pairs) -> str:
     if not columns and (left or clashing):
         given = f"no column of {table.table} besides its key can be given to events: {', '.join([*left, *clashing])}"
         raise DraftRefused(f"{given}; leave the table out, or give it such a column")
-    version = next((one for one in _VERSIONS if _is_time(table, one)), None)
+    version = _version(table)
     lines = [
         f"[master.{table.name}]",
         f"table = {_text(f'{table.store}:{table.table}')}",
@@ -212,7 +213,7 @@ def _master(table: Table, pairs: Pairs) -> str:
         *([f"# left out, for no table can hold them under their names or types: {json.dumps(left)}"] if left else []),
         *([f"# left out, for the dimension has columns of these names: {json.dumps(clashing)}"] if clashing else []),
         "required = true              # false: events without a row go on with NULLs",
-        *([f"version = {_text(version)}"] if version else []),
+        *([f"version = {_text(version)}"] if version else _version_remark(table)),
         f'history = "{"scd2" if version else "scd1"}"             # scd1 newest values, scd2 all versions, or none',
         "",
     ]
@@ -222,13 +223,26 @@ def _master(table: Table, pairs: Pairs) -> str:
 def _columns(table: Table, pairs: Pairs) -> list[str]:
     """The columns for events: those that the dimension can have beside its own, whose case does not count."""
     key = [column for _, column in pairs]
-    taken = {f"{table.name}_key", *_VALIDITY, *(column.lower() for column in key)}
+    own = VERSION_COLUMNS if _version(table) else ()
+    taken = {f"{table.name}_key", *own, *(column.lower() for column in key)}
     found = []
     for one in table.schema:
         if _fits(one) and one.name not in key and one.name.lower() not in taken:
             taken.add(one.name.lower())
             found.append(one.name)
     return found
+
+
+def _version(table: Table) -> str | None:
+    """The column that dates a row: by its name and type."""
+    return next((one for one in _VERSIONS if _is_time(table, one)), None)
+
+
+def _version_remark(table: Table) -> list[str]:
+    """What to look at where a column might date rows, and might not."""
+    if not _is_time(table, "valid_from"):
+        return []
+    return ['# version = "valid_from"     # only if it rises with every change of a row; then history may be "scd2"']
 
 
 def _fits(column: pa.Field) -> bool:

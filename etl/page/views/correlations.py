@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from etl.adapters.ledger import Ledger
 from etl.page.panels import panels
 from etl.page.queries.batches import PAGE_SIZE, newest, of_run
 from etl.page.queries.correlations import NAME, current, detail, streams
@@ -17,6 +18,7 @@ from etl.page.rendering import page, root
 from etl.page.security import HEADERS
 from etl.page.site import Guest, NotFound, kind_of
 from etl.page.views.trends import of_correlation, of_correlations, of_sites
+from etl.streams.inspection.shut_input import shut_input
 
 
 def _may_see(guest: Guest) -> None:
@@ -32,7 +34,16 @@ def all_correlations(request: Request, guest: Guest) -> HTMLResponse:
     with guest.site.ledger() as ledger:
         found, read = current(ledger, guest.site.local_kinds), streams(ledger)
         sites, batches = over_sites(ledger, guest.site.over_sites), newest(ledger, NAME, limit=10)
-    return page(request, "correlations_now.html.j2", correlations=found, sites=sites, streams=read, batches=batches)
+        shut = shut_input(guest.site.streams, Ledger(ledger, NAME))
+    return page(
+        request,
+        "correlations_now.html.j2",
+        correlations=found,
+        sites=sites,
+        streams=read,
+        batches=batches,
+        shut=shut,
+    )
 
 
 @router.get("/history")

@@ -22,6 +22,7 @@ from etl.adapters.kafka.broker import Broker, TopicState
 from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
 from etl.adapters.landing import LandedFile, Limits, fix_slices, scan
 from etl.adapters.ledger import Ledger
+from etl.adapters.unlistable import LandingAway, LandingShut
 from etl.contract.model import Format, Master, Topic
 from etl.errors import PostgresUnavailable
 from etl.masters.masters import page_store, store_name, store_of
@@ -54,8 +55,15 @@ class WatchedMaster:
         return cls(master.name, store_name(master), master.table if logged else None)
 
 
-Seen = LandedFile | TopicState
-"""A landed file, or a topic's state."""
+@dataclass(frozen=True, slots=True)
+class FolderFault:
+    """A landing folder that cannot be listed. It counts as due: the run says why."""
+
+    sentence: str
+
+
+Seen = LandedFile | TopicState | FolderFault
+"""A landed file, a topic's state, or why files cannot be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,10 @@ class Arrival:
 
     def listing(self) -> tuple[Seen, ...]:
         """The files in the landing folder, and the topic's state."""
-        files: tuple[Seen, ...] = tuple(scan(self.landing, self.format))
+        try:
+            files: tuple[Seen, ...] = tuple(scan(self.landing, self.format))
+        except (LandingAway, LandingShut) as error:
+            files = (FolderFault(str(error)),)
         return files if self.topic is None else (*files, self.topic.broker.state(self.topic.topic.name))
 
     def look(self, listing: Sequence[Seen], now: datetime) -> Look:
@@ -114,6 +125,8 @@ class Arrival:
     def _unread(self, book: Ledger, listing: Sequence[Seen], now: datetime) -> bool:
         files = [one for one in listing if isinstance(one, LandedFile)]
         states = [one for one in listing if isinstance(one, TopicState)]
+        if any(isinstance(one, FolderFault) for one in listing):
+            return True
         if self.topic is not None and any(self.topic.is_due(one, book) for one in states):
             return True
         if not files:

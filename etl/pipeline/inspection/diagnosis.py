@@ -17,6 +17,7 @@ from typing import Literal
 from etl.adapters import landing, unreadable
 from etl.adapters.landing import Consumed, LandedFile, Limits
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger
+from etl.adapters.unlistable import LandingAway, LandingShut, Unlistable, is_absent
 from etl.adapters.unreadable import Unreadable
 from etl.contract.model import Pipeline
 
@@ -48,12 +49,13 @@ class Facts:
     unread_files: int = 0
     unread_since: datetime | None = None
     unreadable: tuple[Unreadable, ...] = ()  # these are not among the unread files
+    unlistable: Unlistable | None = None  # why the landing folder cannot be listed
     backlog: tuple[BacklogFile, ...] = ()
 
 
 def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, with_backlog: bool = True) -> Facts:
     """The facts about one pipeline, from its ledger and landing folder; a large backlog makes `with_backlog` slow."""
-    files = landing.scan(folder, pipeline.stream.source.format)
+    files, fault = _listed(pipeline, folder)
     consumed = book.consumed([file.name for file in files]) if files else {}
     unread = [file for file in files if file.name not in consumed or consumed[file.name].end < file.size]
     shut = unreadable.find(folder, unread[:_TRIED], consumed)
@@ -73,6 +75,7 @@ def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, wit
         unread_files=len(unread),
         unread_since=None if oldest is None else _moment(oldest),
         unreadable=shut,
+        unlistable=fault,
         backlog=book.backlog_files() if with_backlog else (),
     )
 
@@ -84,13 +87,21 @@ def _has_lines(
     return bool(landing.fix_slices(folder, [file], consumed, pipeline.stream.source.format, now, Limits(batch_bytes=1)))
 
 
+def _listed(pipeline: Pipeline, folder: Path) -> tuple[list[LandedFile], Unlistable | None]:
+    """The landed files, or why they cannot be listed."""
+    try:
+        return landing.scan(folder, pipeline.stream.source.format), None
+    except (LandingAway, LandingShut) as error:
+        return [], error
+
+
 def _moment(nanoseconds: int) -> datetime:
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
 
 
 def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     """All findings, most severe first; a single healthy one when there are none."""
-    found = [*_of_batch(facts), *_of_input(facts), *_of_unreadable(facts), *_of_backlog(facts)]
+    found = [*_of_folder(facts), *_of_batch(facts), *_of_input(facts), *_of_unreadable(facts), *_of_backlog(facts)]
     if not found:
         found = [Diagnosis(facts.pipeline.name, "well", _healthy(facts))]
     return tuple(sorted(found, key=lambda one: ("stuck", "warning", "well").index(one.state)))
@@ -98,7 +109,7 @@ def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
 
 def stuck(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime) -> Diagnosis | None:
     """Why nothing is loaded although there is input; None when the pipeline moves. Creates no folder."""
-    if not folder.is_dir():
+    if is_absent(folder):
         return None
     gravest = diagnose(gather(pipeline, folder, book, now, with_backlog=False))[0]
     return gravest if gravest.state == "stuck" else None
@@ -108,6 +119,12 @@ def _healthy(facts: Facts) -> str:
     if not facts.has_run:
         return "has not run yet; nothing has landed"
     return "a batch is under way" if facts.is_written else "nothing waits to be read or loaded"
+
+
+def _of_folder(facts: Facts) -> Iterator[Diagnosis]:
+    fault = facts.unlistable
+    if fault is not None:
+        yield Diagnosis(facts.pipeline.name, "stuck", fault.what, fault.remedy)
 
 
 def _of_batch(facts: Facts) -> Iterator[Diagnosis]:
@@ -154,8 +171,7 @@ def _of_unreadable(facts: Facts) -> Iterator[Diagnosis]:
             facts.pipeline.name,
             "stuck" if oldest > _patience(facts) else "warning",
             unreadable.waiting_sentence(facts.unreadable),
-            "let the account that runs Frontstage read them (`chmod`, `chown`), then they are loaded by themselves; "
-            "or take them out of the landing folder",
+            unreadable.REMEDY,
         )
 
 

@@ -55,6 +55,10 @@ class KeyInvalid(TerminalError):
         return f"{' '.join(self.given)!r} is no key of {self.pipeline}: {self.wrong}; give {', '.join(self.fields)}"
 
 
+_EVERY = 0
+"""Stands for all batches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Occurrence:
     """A line with the key. `batch` is None while no batch has read it."""
@@ -92,7 +96,7 @@ class Tracer:
         self._key = key_row(pipeline, self._given)
         lo, hi = lanes(event_keys(self._key, pipeline.stream))
         self._lanes: tuple[U64, U64] = (lo, hi)
-        self._deadly: dict[str, frozenset[int]] = {}
+        self._deadly: dict[tuple[str, int | None], frozenset[int]] = {}  # by file and batch; None: in any batch
         self._refused: RefusedFiles = frozenset()
 
     def trace(self, now: datetime, *, raw: bool = True) -> EventTrace:
@@ -154,7 +158,8 @@ class Tracer:
         quarantine = Quarantine(self._pipeline, self._places, self._ledger)
         self._refused = refused_files(self._pipeline, self._places)
         for line in quarantine.find(Selection(reason=POISON, open_only=False)):
-            self._deadly[line.source_file] = self._deadly.get(line.source_file, frozenset()) | {line.line}
+            for place in ((line.source_file, None if line.from_backlog else line.id.batch), (line.source_file, _EVERY)):
+                self._deadly[place] = self._deadly.get(place, frozenset()) | {line.line}
         texts = tuple(str(self._key.column(name).cast(pa.string())[0]) for name in self._pipeline.stream.key)
         for line in quarantine.find(Selection(key=texts, open_only=False)):
             earlier = [str(one.id) for one in quarantine.history(line)]
@@ -192,7 +197,7 @@ class Tracer:
         waited = {(one["batch"], one["file"], one["line"]): one["open"] for one in found.backlog}
         event_known = bool(waited)
         for batch, one in self._slices(now):
-            for line in self._lines(*one):
+            for line in self._lines(*one, batch):
                 place = (one[0].file.label, line)
                 if batch is None:
                     role = "not read yet"
@@ -208,6 +213,8 @@ class Tracer:
 
     def _slices(self, now: datetime) -> Iterator[tuple[int | None, tuple[Slice, Reader]]]:
         """Slices that batches have read, at the file's current path, then landed slices that are unread."""
+        source, folder = self._pipeline.stream.source, self._places.landing
+        files = landing.scan(folder, source.format)  # first: it says in a sentence why a folder cannot be listed
         paths = {path.stat().st_ino: path for path in self._files()}
         for batch, one in self._ledger.all_slices():
             if is_range(one.file.name):
@@ -215,8 +222,6 @@ class Tracer:
                     yield batch, (one, CopyReader(self._places.archive, one))
             elif one.file.inode in paths:
                 yield batch, self._at(paths[one.file.inode], one)
-        source, folder = self._pipeline.stream.source, self._places.landing
-        files = landing.scan(folder, source.format)
         consumed = self._ledger.consumed([file.name for file in files]) if files else {}
         for one in landing.fix_slices(folder, files, consumed, source.format, now, Limits(batch_bytes=2**62)):
             yield None, self._at(folder / os.fsdecode(one.file.name), one)
@@ -231,20 +236,26 @@ class Tracer:
             if folder.is_dir():
                 yield from (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
-    def _lines(self, one: Slice, source: Reader) -> Iterator[int]:
+    def _lines(self, one: Slice, source: Reader, batch: int | None) -> Iterator[int]:
         """The numbers of the lines with the key."""
         lo, hi = self._lanes
-        for events, _ in events_of(self._pipeline.stream, one, source, self._aside(one)):
+        for events, _ in events_of(self._pipeline.stream, one, source, self._aside(one, batch)):
             found_lo, found_hi = lanes(event_keys(events.batch, self._pipeline.stream))
             whole = np.ones(len(events), np.bool_)
             for name in self._pipeline.stream.key:
                 whole &= events.batch.column(name).is_valid().to_numpy(zero_copy_only=False)
             yield from events.line[whole & (found_lo == lo[0]) & (found_hi == hi[0])].tolist()
 
-    def _aside(self, one: Slice) -> LineChoice:
-        """Poison lines, which crashed tasks, are not parsed here either. A file that landed again is another one."""
+    def _aside(self, one: Slice, batch: int | None) -> LineChoice:
+        """Poison lines, which crashed tasks, are not parsed here either. A file that landed again is another one.
+
+        Lines are numbered in their slice, so those of other batches are not meant, unless nobody has read the slice.
+        """
         label, format = one.file.label, self._pipeline.stream.source.format
-        deadly = self._deadly.get(label, frozenset())
+        found = (
+            self._deadly.get((label, number), frozenset()) for number in (_EVERY if batch is None else batch, None)
+        )
+        deadly = frozenset[int]().union(*found)
         if format == "parquet" and (label, written_at(one.file.modified_ns)) not in self._refused:
             deadly -= {WHOLE_FILE}
         return LineChoice(poison={one.ordinal: deadly})

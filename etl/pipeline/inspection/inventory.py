@@ -30,6 +30,7 @@ from etl.adapters.kafka.copies import SUFFIX
 from etl.adapters.landing import format_of, is_release
 from etl.adapters.ledger import BatchRecord, Ledger
 from etl.adapters.regular_file import reason_of
+from etl.adapters.unlistable import LandingAway, LandingShut
 from etl.adapters.verdicts import Verdicts
 from etl.contract.model import Format, Pipeline
 from etl.ingest.lines import LineReader
@@ -246,7 +247,13 @@ def _count_raw(pipeline: Pipeline, places: Places, ledger: Ledger, refused: Refu
 
 def _count_landed(folder: Path, format: Format, ledger: Ledger, refused: RefusedFiles) -> _Raw:
     """Consumed lines in the landing folder; a file that no batch could open is named, too."""
-    raw, here = _Raw(), list(_files(folder, format))
+    raw = _Raw()
+    try:
+        landed = landing.scan(folder, format)
+    except (LandingAway, LandingShut) as error:
+        raw.unreadable.append(error.what)
+        return raw
+    here = list(_files(folder, format))
     if not here:
         return raw
     consumed = ledger.consumed([_name(path) for path in here])
@@ -254,7 +261,7 @@ def _count_landed(folder: Path, format: Format, ledger: Ledger, refused: Refused
         if _name(path) in consumed:
             with suppress(FileNotFoundError):
                 raw.count(path, format, consumed[_name(path)].end, refused)
-    waiting = unreadable.find(folder, landing.scan(folder, format), consumed)
+    waiting = unreadable.find(folder, landed, consumed)
     raw.unreadable += [str(one) for one in waiting if str(one) not in raw.unreadable]
     return raw
 

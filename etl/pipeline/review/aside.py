@@ -35,7 +35,8 @@ from etl.adapters.losses import LossBook
 from etl.columnar.keys import U64
 from etl.contract.words.types import TIMESTAMP
 from etl.errors import TerminalError
-from etl.pipeline import isolate, recover
+from etl.pipeline import recover
+from etl.pipeline.poison.tries import line_choice
 from etl.pipeline.tasks import wire
 from etl.pipeline.tasks.plan import CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN, BatchPlan, part_prefix
 from etl.pipeline.tasks.read import event_keys, events_of, landed_rows, slice_reader, waiting_rows
@@ -161,7 +162,7 @@ def _accepted_rows(run: MicroBatch, record: BatchRecord) -> Iterator[pa.Table]:
     stream = run.resolved.pipeline.stream
     index = ClaimIndex(run.places.claims, run.ledger.claim_runs())
     checks = Checks.compile(run.resolved.pipeline.rules, stream.schema, record.started_at)
-    choice = isolate.line_choice(LossBook(run.ledger, record.batch).read())
+    choice = line_choice(LossBook(run.ledger, record.batch).read())
     corrected = _corrected_keys(run, record)
     yield wire.wire_schema(stream).empty_table()
     for path in record.decided.resolved:

@@ -35,6 +35,7 @@ class LineChoice:
 
     only: Mapping[int | str, tuple[int, int]] = field(default_factory=dict)  # first and last line
     poison: Mapping[int | str, frozenset[int]] = field(default_factory=dict)
+    settled: Mapping[int | str, frozenset[int]] = field(default_factory=dict)  # rows of the backlog that wait no longer
 
     def masks(self, source: int | str, number: npt.NDArray[np.int64]) -> tuple[Mask, Mask]:
         """Which of these lines to parse, and which to set aside."""
@@ -42,6 +43,8 @@ class LineChoice:
         if source in self.only:
             first, last = self.only[source]
             wanted = (number >= first) & (number <= last)
+        if source in self.settled:
+            wanted &= ~np.isin(number, sorted(self.settled[source]))
         deadly = np.isin(number, sorted(self.poison.get(source, ())))
         return wanted & ~deadly, wanted & deadly
 

@@ -1,6 +1,7 @@
 """The content of the report of a batch of correlations, as frozen values.
 
     BatchReport ─┬─ streams       lines read, accepted, quarantined (by reason)
+                 ├─ shut          input that could not be read, with the reason
                  ├─ correlations  tuples in, late, pairs out; state, and per unit; watermarks; scaling events
                  ├─ sites         bytes shipped by correlations over sites, and by other plans
                  └─ history       the batches before it, oldest first
@@ -14,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from etl.report.fields import BatchName, Moment, Rows, Seconds, Text
+from etl.report.fields import BatchName, Moment, RawText, Rows, Seconds, Text
 
 HISTORY_BATCHES = 60
 State = Literal["reading", "decided", "loaded"]
@@ -33,6 +34,14 @@ class StreamReport(_Value):
     reasons: dict[Text, Rows] = {}
     segments: Rows = 0
     segment_bytes: Rows = 0
+
+
+class ShutReport(_Value):
+    """Input of one stream that could not be read: why, what to do, and the files with their reasons."""
+
+    what: Text
+    remedy: Text = ""
+    files: dict[RawText, Text] = {}
 
 
 class UnitReport(_Value):
@@ -183,6 +192,7 @@ class BatchReport(_Value):
     loaded_at: Moment | None = None
     seconds: dict[Text, Seconds] = {}
     streams: dict[Text, StreamReport] = {}
+    shut: dict[Text, ShutReport] = {}
     correlations: dict[Text, CorrelationReport] = {}
     sites: dict[Text, SitesReport] = {}
     history: tuple[Point, ...] = ()

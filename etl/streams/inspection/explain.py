@@ -13,6 +13,7 @@ from etl.streams.declared import Catalog, compiled
 from etl.streams.documents.explain import document_standing, explain_documents
 from etl.streams.inspection import figures
 from etl.streams.inspection.moments import moment
+from etl.streams.inspection.shut_input import shut_input
 from etl.streams.ledger import KnownCorrelation, StreamLedger
 from etl.streams.sites.explain import explain_sites, site_standing
 from etl.streams.sites.ledger import SiteLedger
@@ -57,6 +58,7 @@ def status(catalog: Catalog, ledger: StreamLedger) -> dict[str, Any]:
         "last_batch": None if last is None else {"batch": last.batch, "state": last.state},
         "streams": streams,
         "correlations": correlations,
+        "shut": {one.stream: one.as_json() for one in shut_input(catalog.streams, ledger.book)},
         "errors": [str(error) for error in catalog.errors],
         "undeclared": sorted((known.keys() | documents.keys()) - catalog.names),
     }

@@ -119,15 +119,17 @@ def test_expired_slots_are_those_that_nothing_can_join_any_more(rows: Rows, slot
     assert sorted(kept) == sorted(near)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 40))
+@given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([np.uint16, np.int32]))
 def test_documents_sorted_in_blocks_are_sorted_and_equal_ones_stay_in_the_order_of_the_stream(
-    seed: int, block_size: int
+    seed: int, block_size: int, ranks_as: type
 ) -> None:
     draw = np.random.default_rng(seed)
-    rows = [sorted(draw.choice(6, draw.integers(0, 5), replace=False).tolist()) for _ in range(200)]
-    offsets = np.cumsum([0, *map(len, rows)])
-    labels = np.array([label for row in rows for label in row], np.int32)
-    order, ends, laid_out, ranks = in_tree_order(offsets, labels, labels + 1, block_size)
+    pair_label, rank_of_label = draw.permutation(6).astype(np.int32), np.arange(1, 7).astype(ranks_as)
+    given = [draw.choice(6, draw.integers(0, 5), replace=False).tolist() for _ in range(200)]
+    offsets = np.cumsum([0, *map(len, given)])
+    pairs = np.array([pair for row in given for pair in row], np.int32)
+    rows = [sorted(pair_label[row].tolist()) for row in given]
+    order, ends, laid_out, ranks = in_tree_order(offsets, pairs, pair_label, rank_of_label, block_size)
     assert order.tolist() == sorted(range(200), key=lambda document: (rows[document], document))
     assert [laid_out[low:high].tolist() for low, high in pairwise(ends)] == sorted(rows)
     assert ranks.tolist() == (laid_out + 1).tolist()

@@ -254,8 +254,12 @@ MOMENT = pa.timestamp("us", "UTC")
     ("columns", "kept"),
     [
         (
+            {"name": pa.string(), "valid_from": MOMENT, "valid_to": MOMENT, "updated_at": MOMENT},
+            ("name", "updated_at"),
+        ),
+        (
             {"name": pa.string(), "valid_from": MOMENT, "valid_to": MOMENT, "is_current": pa.bool_()},
-            ("name", "valid_from"),
+            ("name", "valid_from", "valid_to", "is_current"),
         ),
         ({"name": pa.string(), "person_key": pa.int64(), "ID": pa.int64()}, ("name",)),
         ({"name": pa.string(), "Name": pa.string()}, ("name",)),
@@ -276,6 +280,30 @@ def test_what_a_dimension_has_itself_is_left_out_of_its_columns(
     assert person.columns == kept
     names = [one.lower() for one in dimension_schema(person, resolved.masters["person"]).names]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("columns", "version"),
+    [
+        ({"valid_from": MOMENT}, None),
+        ({"valid_from": MOMENT, "valid_to": MOMENT, "changed_at": MOMENT}, "changed_at"),
+        ({"updated_at": MOMENT, "version": MOMENT}, "updated_at"),
+        ({"version": MOMENT}, "version"),
+        ({"version": pa.int64()}, None),
+        ({"updated_at": pa.string()}, None),
+    ],
+)
+def test_a_row_is_dated_by_a_column_that_rises_with_every_change_and_by_no_other(
+    tmp_path: Path, columns: dict[str, pa.DataType], version: str | None
+):
+    events = tmp_path / "e.jsonl"
+    events.write_text('{"visit_id": 1, "person_id": 2}\n')
+    table = Table("postgres", "crm.persons", pa.schema({"id": pa.int64(), "name": pa.string(), **columns}), ("id",))
+    text = draft("visits", read_sample(events), [table])
+    (tmp_path / "visits.toml").write_text(text)
+    (person,) = load(tmp_path / "visits.toml", tmp_path).masters
+    assert (person.version, person.history) == (version, "scd1" if version is None else "scd2")
+    assert ('# version = "valid_from"' in text) == (version is None and "valid_from" in columns)
 
 
 def test_a_table_without_a_usable_column_is_refused(tmp_path: Path):

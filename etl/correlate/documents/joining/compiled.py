@@ -11,7 +11,7 @@ import numpy as np
 from etl.columnar.jit import allocating_kernel as kernel
 from etl.correlate.documents.dictionary import I32, I64
 from etl.correlate.documents.joining.tree import attribute_order
-from etl.correlate.documents.joining.tree_order import sort_labels
+from etl.correlate.documents.joining.tree_order import labelled
 from etl.correlate.documents.model import Documents, Pairs
 
 
@@ -40,9 +40,8 @@ def _ordered(documents: Documents) -> tuple[I32, I32]:
     used = used[np.lexsort((used, rank[documents.dictionary.pair_attribute[used]]))]
     label = np.zeros(len(documents.dictionary), np.int32)
     label[used] = np.arange(len(used), dtype=np.int32)
-    labels, ranks = label[documents.pairs], rank[documents.attributes]
-    sort_labels(documents.offsets, labels, ranks)
-    return labels, ranks
+    labels = labelled(documents.offsets, documents.pairs, label)
+    return labels, rank[documents.dictionary.pair_attribute[used]][labels]
 
 
 @kernel

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from etl.columnar.jit import kernel
-from etl.correlate.documents.dictionary import I32, I64
+from etl.columnar.jit import inlined_kernel, kernel
+from etl.correlate.documents.dictionary import I32, I64, U64
 
 Records = npt.NDArray[Any]
 
@@ -35,32 +35,41 @@ ABSENT, UNKNOWN = -2, -1  # the document lacks the attribute; its value is not i
 
 NODE = np.dtype(
     [
-        ("label", np.int32),
-        ("rank", np.int32),  # of the label's attribute
-        ("parent", np.int32),
+        ("below", np.uint64),  # one bit per attribute modulo 64: what the nodes below have
         ("tail", np.int32),  # of a leaf: where the rest of its only document begins, in `labels`; -1: no leaf
         ("first", np.int32),  # documents of the subtree: first … end, those that end here: first … own_end
         ("own_end", np.int32),
         ("end", np.int32),
-        ("groups", np.int32),  # the first of its groups; the next node's is the end
-        ("below", np.uint64),  # one bit per attribute modulo 64: what the nodes below have
+        ("groups", np.int32),
+        ("rest_end", np.int32),  # where its groups end; of a leaf, its tail
     ]
 )
-"""Nodes are records, since a visit reads several fields: one cache miss instead of six in a large tree."""
-GROUP = np.dtype([("rank", np.int32), ("start", np.int32), ("below", np.uint64)])
-"""Children of one attribute: its rank, the first in `children` (the next group's is the end), attributes below."""
+"""Nodes are records, since a visit reads all fields: one cache miss instead of six in a large tree."""
+ORIGIN = np.dtype([("label", np.int32), ("rank", np.int32), ("parent", np.int32)])
+"""What a visit does not need of a node: its label, the rank of that attribute, the node above."""
+GROUP = np.dtype(
+    [
+        ("below", np.uint64),  # attributes below, as in a node
+        ("rank", np.int32),
+        ("start", np.int32),  # the first in `children`; the next group's is the end
+        ("first", np.int32),  # the first document below
+        ("next_node", np.int32),  # the first node, in preorder, after those below
+    ]
+)
+"""Children of one attribute."""
 CHILD = np.dtype([("node", np.int32), ("label", np.int32)])
 
 
 class TreeArrays(NamedTuple):
-    """The arrays of a tree. Node 0 is the root; nodes are in preorder. A sentinel node and group end the last ones."""
+    """The arrays of a tree. Node 0 is the root; nodes are in preorder, children and groups of a node side by side."""
 
     offsets: I64  # the documents in the order of the tree: their labels, rising, and the ranks of the attributes
     labels: I32
     ranks: I32
     nodes: Records
-    groups: Records
+    groups: Records  # and one more, which ends the children of the last one
     children: Records
+    origins: Records
     attributes: int
 
 
@@ -70,6 +79,7 @@ class Header(NamedTuple):
     slot: I32  # of every label, -1: not needed
     offsets: I32
     nodes: I32
+    above: U64  # attributes between the root and the label, one bit each modulo 64
 
 
 class Probe(NamedTuple):
@@ -131,7 +141,7 @@ def _descend(
     return count, number
 
 
-@kernel
+@inlined_kernel
 def _descend_one(
     tree: TreeArrays, header: Header, probe: Probe, values: I32, ranks: I32, labels: I32, stack: I64, found: I32,
     count: int,
@@ -148,16 +158,15 @@ def _descend_one(
         own_end = min(probe.limit, node.own_end)
         if shared and own_end > node.first:
             count = _emit(found, count, probe.number, node.first, own_end)
-        for place in range(node.groups, tree.nodes[number + 1].groups):
+        for place in range(node.groups, node.rest_end):
             group, stop = tree.groups[place], tree.groups[place + 1].start
-            first = tree.nodes[tree.children[group.start].node].first
-            if first >= probe.limit:
+            if group.first >= probe.limit:
                 break
             value = values[group.rank]
             if value == ABSENT and (group.below & probe.mask) == 0:
                 if shared:
                     last = min(probe.limit, tree.nodes[tree.children[stop - 1].node].end)
-                    count = _emit(found, count, probe.number, first, last)
+                    count = _emit(found, count, probe.number, group.first, last)
             elif value == ABSENT and (shared or not _few_below(tree, header, place, probe, ranks, labels)):
                 for at in range(group.start, stop):
                     child = tree.nodes[tree.children[at].node]
@@ -169,11 +178,9 @@ def _descend_one(
                     elif shared:
                         count = _emit(found, count, probe.number, child.first, min(probe.limit, child.end))
             elif value == ABSENT:
-                count, height = _jump(
-                    tree, header, number, place, probe, values, ranks, labels, stack, height, found, count
-                )
+                height = _jump(tree, header, number, place, probe, values, ranks, labels, stack, height)
             elif value >= 0:
-                at = _child_with(tree, group.start, stop, value)
+                at = _child_with(tree.children, group.start, stop, value)
                 if at >= 0 and tree.nodes[at].first < probe.limit:
                     stack[height] = 2 * at + 1
                     height += 1
@@ -181,22 +188,22 @@ def _descend_one(
 
 
 @kernel
-def _child_with(tree: TreeArrays, low: int, stop: int, label: int) -> int:
+def _child_with(children: Records, low: int, stop: int, label: int) -> int:
     """The child that has a label, among those of a group; -1 if none has."""
     high = stop
     while low < high:
         middle = (low + high) // 2
-        if tree.children[middle].label < label:
+        if children[middle].label < label:
             low = middle + 1
         else:
             high = middle
-    return int(tree.children[low].node) if low < stop and tree.children[low].label == label else -1
+    return int(children[low].node) if low < stop and children[low].label == label else -1
 
 
 @kernel
 def _tail_joins(tree: TreeArrays, leaf: Any, values: I32, shared: int) -> bool:
     """Whether a document joins with the tail of a leaf's document; `shared`: they share a pair above."""
-    for position in range(leaf.tail, tree.offsets[leaf.first + 1]):
+    for position in range(leaf.tail, leaf.rest_end):
         value = values[tree.ranks[position]]
         if value != ABSENT:
             if value != tree.labels[position]:
@@ -221,57 +228,52 @@ def _few_below(tree: TreeArrays, header: Header, group: int, probe: Probe, ranks
 @kernel
 def _holding(tree: TreeArrays, header: Header, group: int, label: int) -> tuple[int, int]:
     """Nodes with a label below a group, as a range of the header table."""
-    first = tree.children[tree.groups[group].start].node
-    end = tree.nodes[tree.children[tree.groups[group + 1].start - 1].node].end
+    first, after = tree.children[tree.groups[group].start].node, tree.groups[group].next_node
     slot = header.slot[label]
     low = lower_bound(header.nodes, header.offsets[slot], header.offsets[slot + 1], first)
-    # Nodes are in preorder, as their documents are: below the last child are those whose documents are its documents.
-    high, step_end = low, int(header.offsets[slot + 1])
-    while high < step_end:
-        middle = (high + step_end) // 2
-        if tree.nodes[header.nodes[middle]].first < end:
-            high = middle + 1
-        else:
-            step_end = middle
-    return low, high
+    return low, lower_bound(header.nodes, low, header.offsets[slot + 1], after)
 
 
 @kernel
 def _jump(
     tree: TreeArrays, header: Header, node: int, group: int, probe: Probe, values: I32, ranks: I32, labels: I32,
-    stack: I64, height: int, found: I32, count: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Visit the nodes below a group that hold the first shared pair of their path."""
+    stack: I64, height: int,
+) -> int:  # fmt: skip
+    """Push the nodes below a group that hold the first shared pair of their path."""
     for position in range(probe.low, probe.high):
-        label = labels[position]
-        if label < 0 or ranks[position] <= tree.groups[group].rank:
+        label, rank = labels[position], ranks[position]
+        if label < 0 or rank <= tree.groups[group].rank:
             continue
         low, high = _holding(tree, header, group, label)
         for place in range(low, high):
-            target = tree.nodes[header.nodes[place]]
-            if target.first >= probe.limit:
-                break
-            in_tail = target.label != label
-            above = header.nodes[place] if in_tail else target.parent
-            while above != node and values[tree.nodes[above].rank] == ABSENT:
-                above = tree.nodes[above].parent
-            if above != node:
+            target = header.nodes[place]
+            # Up to 64 attributes have a bit each; if there are more, two may have the same.
+            if (header.above[place] & probe.mask) != 0 and (
+                tree.attributes <= 64 or _meets_above(tree, target, node, label, rank, values)
+            ):
                 continue
-            if not in_tail:
-                stack[height] = 2 * header.nodes[place] + 1
-                height += 1
-            elif _begins_with(tree, target, values, label) and _tail_joins(tree, target, values, 1):
-                count = _emit(found, count, probe.number, target.first, min(probe.limit, target.end))
-    return count, height
+            if tree.nodes[target].first >= probe.limit:
+                break
+            stack[height] = 2 * target + 1
+            height += 1
+    return height
 
 
 @kernel
-def _begins_with(tree: TreeArrays, leaf: Any, values: I32, label: int) -> bool:
-    """Whether a label is the first one in a tail whose attribute the document has."""
-    position = leaf.tail
-    while values[tree.ranks[position]] == ABSENT:
-        position += 1
-    return bool(tree.labels[position] == label)
+def _meets_above(tree: TreeArrays, target: int, top: int, label: int, rank: int, values: I32) -> bool:
+    """Whether a document has an attribute of the path that leads from `top` to a label, at or in the tail of a node."""
+    above = tree.origins[target].parent
+    if tree.origins[target].rank != rank:
+        above, position = target, tree.nodes[target].tail
+        while tree.labels[position] != label:
+            if values[tree.ranks[position]] != ABSENT:
+                return True
+            position += 1
+    while above != top:
+        if values[tree.origins[above].rank] != ABSENT:
+            return True
+        above = tree.origins[above].parent
+    return False
 
 
 @kernel

@@ -19,18 +19,20 @@ import numpy as np
 from etl.columnar.jit import kernel
 from etl.correlate.documents.dictionary import I32, I64, U64
 from etl.correlate.documents.joining.descent import Block
-from etl.correlate.documents.joining.tree import FPTree
 from etl.correlate.documents.model import Pairs
 
 _RESERVED = 1 << 23  # pairs that room may be reserved for on an estimate alone
 
 
 @dataclass(frozen=True, slots=True)
-class Probing:
+class Side:
     """Ids of documents with their partitions below this joiner's, one row of words each (no words: none)."""
 
     ids: I64
     lower: U64
+
+    def take(self, positions: I64) -> Side:
+        return Side(self.ids[positions], self.lower[positions])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,21 @@ def nowhere_else(count: int) -> U64:
     return np.empty((count, 0), np.uint64)
 
 
-def make_pairs(tree: FPTree, tree_lower: U64, probing: Probing, blocks: Iterator[Block], at_most: int) -> Made:
-    """This joiner's pairs of the runs; the first `at_most` of them in the order of the runs. All are counted."""
-    lower, others = tree_lower[tree.order], probing.lower
+def make_pairs(tree: Side, probing: Side, blocks: Iterator[Block], at_most: int) -> Made:
+    """This joiner's pairs of the runs; the first `at_most` of them in the order of the runs. All are counted.
+
+    `tree`: the documents of the tree, in its order.
+    """
+    lower, others = tree.lower, probing.lower
     if not (lower.any() and others.any()):
         lower, others = nowhere_else(len(lower)), nowhere_else(len(others))
-    ids, probe_ids = tree.documents.ids[tree.order], probing.ids
     results, found = _Results(max(at_most, 0)), 0
     for block in blocks:
         count = _count(block.runs, lower, others) if lower.shape[1] else block.pairs
         found += count
-        left, right = results.extend(count, block.done / len(probe_ids))
+        left, right = results.extend(count, block.done / len(probing.ids))
         if len(left):
-            _fill(block.runs, ids, probe_ids, lower, others, left, right)
+            _fill(block.runs, tree.ids, probing.ids, lower, others, left, right)
     return Made(results.pairs(), found)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from etl.correlate.documents.dictionary import U64
-from etl.correlate.documents.joining.expand import Made, Probing, make_pairs, nowhere_else
+from etl.correlate.documents.joining.expand import Made, Side, make_pairs, nowhere_else
 from etl.correlate.documents.joining.tree import FPTree
 from etl.correlate.documents.model import Documents, Pairs, concat
 
@@ -23,14 +23,22 @@ _MERGE_RATIO = 2  # a stored tree at most this many times as large as the one be
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A tree with the lower partitions of its documents."""
+    """A tree with the ids and the lower partitions of its documents, both in the order of the tree."""
 
     tree: FPTree
-    lower: U64
+    side: Side
 
     @staticmethod
     def of(documents: Documents, lower: U64) -> Stored:
-        return Stored(FPTree.build(documents), lower)
+        tree = FPTree.build(documents)
+        return Stored(tree, Side(documents.ids, lower).take(tree.order))
+
+    @property
+    def lower(self) -> U64:
+        """The lower partitions in the order of the documents."""
+        lower = np.empty_like(self.side.lower)
+        lower[self.tree.order] = self.side.lower
+        return lower
 
 
 @dataclass(slots=True)
@@ -51,19 +59,18 @@ class FPTreeJoin:
         own = nowhere_else(len(documents)) if lower is None else lower
         made = [self.probe(documents, own, at_most)]
         fresh = Stored.of(documents, own)
-        order, left = fresh.tree.order, at_most - len(made[0].pairs)
-        probing = Probing(documents.ids[order], own[order])  # in the order of the tree, as runs come
-        made.append(make_pairs(fresh.tree, own, probing, fresh.tree.self_join(), left))
+        left = at_most - len(made[0].pairs)
+        made.append(make_pairs(fresh.side, fresh.side, fresh.tree.self_join(), left))
         self._keep(fresh)
         return total(made)
 
     def probe(self, documents: Documents, lower: U64 | None = None, at_most: int = UNBOUNDED) -> Made:
         """The pairs of these documents with those stored, without storing them."""
-        probing = Probing(documents.ids, nowhere_else(len(documents)) if lower is None else lower)
+        probing = Side(documents.ids, nowhere_else(len(documents)) if lower is None else lower)
         made: list[Made] = []
         for part in self.stored:
             runs = part.tree.probe(documents)
-            made.append(make_pairs(part.tree, part.lower, probing, runs, at_most - sum(len(m.pairs) for m in made)))
+            made.append(make_pairs(part.side, probing, runs, at_most - sum(len(m.pairs) for m in made)))
         return total(made)
 
     def _keep(self, fresh: Stored) -> None:

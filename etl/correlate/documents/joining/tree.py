@@ -27,12 +27,11 @@ from etl.correlate.documents.dictionary import I32, I64
 from etl.correlate.documents.joining.descent import UNKNOWN, Block, Header, TreeArrays, descend
 from etl.correlate.documents.joining.tree_kernels import (
     counting_order,
-    lay_out_groups,
-    lay_out_nodes,
+    lay_out,
     link_labels,
     occurrences,
 )
-from etl.correlate.documents.joining.tree_order import in_tree_order, labelled, sort_labels
+from etl.correlate.documents.joining.tree_order import in_tree_order
 from etl.correlate.documents.model import Documents
 
 BYTES_PER_PAIR, BYTES_PER_DOCUMENT = 72, 64
@@ -63,11 +62,12 @@ class FPTree:
         pair_of_label = used[by_rank].astype(np.int32)
         pair_label = np.full(len(dictionary), -1, np.int32)
         pair_label[pair_of_label] = np.arange(len(used), dtype=np.int32)
-        labels, ranks = labelled(documents.pairs, pair_label, dictionary.pair_attribute, rank)
-        sort_labels(documents.offsets, labels, ranks)
-        order, offsets, labels, ranks = in_tree_order(documents.offsets, labels, ranks)
-        nodes = lay_out_nodes(offsets, labels, ranks, int(documents.lengths.max(initial=0)))
-        arrays = TreeArrays(offsets, labels, ranks, nodes, *lay_out_groups(nodes, offsets, ranks), len(attributes))
+        rank_of_label = rank[dictionary.pair_attribute[pair_of_label]]
+        if len(attributes) <= 2**16:
+            rank_of_label = rank_of_label.astype(np.uint16)
+        order, offsets, labels, ranks = in_tree_order(documents.offsets, documents.pairs, pair_label, rank_of_label)
+        laid_out = lay_out(offsets, labels, ranks, int(documents.lengths.max(initial=0)))
+        arrays = TreeArrays(offsets, labels, ranks, *laid_out, len(attributes))
         return FPTree(documents, order, attributes, pair_of_label, pair_label, rank, arrays)
 
     def self_join(self) -> Iterator[Block]:
@@ -101,11 +101,11 @@ class FPTree:
             wanted = np.unique(of.labels[jumping[0] :])
             slot[wanted] = np.arange(len(wanted), dtype=np.int32)
             return self._linked(slot, len(wanted))
-        return Header(slot, np.zeros(1, np.int32), np.empty(0, np.int32))
+        return Header(slot, np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0, np.uint64))
 
     def _linked(self, slot: I32, wanted: int) -> Header:
         of = self.arrays
-        return Header(slot, *link_labels(slot, wanted, of.nodes, of.offsets, of.labels))
+        return Header(slot, *link_labels(slot, wanted, of.nodes, of.origins, of.labels, of.ranks))
 
     def _in_tree(self, documents: Documents) -> tuple[I32, I32]:
         """Rank and label of every pair of documents, which may have pairs that are not in the tree."""

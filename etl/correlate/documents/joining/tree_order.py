@@ -10,9 +10,13 @@ A document is a rising sequence of labels; a prefix sorts before what it is a pr
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from etl.columnar.jit import allocating_kernel, kernel
 from etl.correlate.documents.dictionary import I32, I64
+
+Ranks = npt.NDArray[np.uint16] | I32
+"""Of labels, as few bytes as hold them: they are looked up at random."""
 
 _INSERTION = 12  # with fewer documents, insertion sort instead of partitioning
 _SHORT = 48  # labels up to which insertion beats a sort
@@ -20,42 +24,40 @@ _BLOCK = 4_096  # documents of a block
 _DRAWN = 8  # sampled documents per block, for splitters
 
 
-def labelled(pairs: I32, pair_label: I32, pair_attribute: I32, attribute_rank: I32) -> tuple[I32, I32]:
-    """The label of every pair, and the rank of its attribute."""
-    labels, ranks, both = np.empty_like(pairs), np.empty_like(pairs), np.empty((len(pair_label), 2), np.int32)
-    _pair_up(pair_label, pair_attribute, attribute_rank, both)
-    _label(pairs, both, labels, ranks)
-    return labels, ranks
+def labelled(offsets: I64, pairs: I32, pair_label: I32) -> I32:
+    """The labels of every document, sorted."""
+    labels = np.empty_like(pairs)
+    _label_some(offsets, pairs, pair_label, labels)
+    return labels
+
+
+def _label_some(offsets: I64, pairs: I32, pair_label: I32, labels: I32) -> None:
+    """The same for adjacent documents, into their places."""
+    part = slice(offsets[0], offsets[-1])
+    _label(pairs[part], pair_label, labels[part])
+    _sort_labels(offsets, labels)
 
 
 @kernel
-def _pair_up(pair_label: I32, pair_attribute: I32, attribute_rank: I32, both: I32) -> None:
-    """Interleave label and rank of every pair: one cache miss instead of two."""
-    for pair in range(len(pair_label)):
-        both[pair, 0], both[pair, 1] = pair_label[pair], attribute_rank[pair_attribute[pair]]
-
-
-@kernel
-def _label(pairs: I32, both: I32, labels: I32, ranks: I32) -> None:
+def _label(pairs: I32, pair_label: I32, labels: I32) -> None:
     for position in range(len(pairs)):
-        labels[position], ranks[position] = both[pairs[position], 0], both[pairs[position], 1]
+        labels[position] = pair_label[pairs[position]]
 
 
 @allocating_kernel
-def sort_labels(offsets: I64, labels: I32, ranks: I32) -> None:
-    """Sort every document's labels, in place, and the ranks of their attributes with them."""
+def _sort_labels(offsets: I64, labels: I32) -> None:
+    """Sort every document's labels, in place."""
     for document in range(len(offsets) - 1):
         low, high = offsets[document], offsets[document + 1]
         if high - low > _SHORT:
-            labels[low:high], ranks[low:high] = np.sort(labels[low:high]), np.sort(ranks[low:high])
+            labels[low:high] = np.sort(labels[low:high])
             continue
         for position in range(low + 1, high):
-            label, rank = labels[position], ranks[position]
-            before = position - 1
+            label, before = labels[position], position - 1
             while before >= low and labels[before] > label:
-                labels[before + 1], ranks[before + 1] = labels[before], ranks[before]
+                labels[before + 1] = labels[before]
                 before -= 1
-            labels[before + 1], ranks[before + 1] = label, rank
+            labels[before + 1] = label
 
 
 @kernel
@@ -87,52 +89,69 @@ def _insertion_sort(offsets: I64, labels: I32, order: I64, low: int, high: int, 
         order[before + 1] = document
 
 
-def in_tree_order(offsets: I64, labels: I32, ranks: I32, block_size: int = _BLOCK) -> tuple[I64, I64, I32, I32]:
+def in_tree_order(
+    offsets: I64, pairs: I32, pair_label: I32, rank_of_label: Ranks, block_size: int = _BLOCK
+) -> tuple[I64, I64, I32, I32]:  # fmt: skip
     """Sort documents lexicographically: their positions, and the sorted documents as offsets, labels and ranks.
 
     In two steps, so that a large window is no slower per document than a small one: all documents are distributed to
     blocks, sequentially; then each block, which fits into the processor's cache, is sorted.
     """
-    count = len(offsets) - 1
-    order, ends, laid_out = np.empty(count, np.int64), np.zeros(count + 1, np.int64), np.empty_like(labels)
-    block, blocks = _blocks(offsets, labels, block_size)
+    labels, block, blocks = _blocks(offsets, pairs, pair_label, len(rank_of_label), block_size)
     sizes = np.bincount(block, minlength=blocks)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     widths = np.bincount(block, weights=np.diff(offsets), minlength=blocks).astype(np.int64)
-    ranks_out = np.empty_like(ranks)
-    _to_blocks(
-        offsets, labels, ranks, block, starts[:-1].copy(), np.cumsum(widths) - widths, order, ends, laid_out, ranks_out
-    )
-    _sort_blocks(starts, int(sizes.max(initial=0)), int(widths.max(initial=0)), order, ends, laid_out, ranks_out)
-    return order, ends, laid_out, ranks_out
+    order, ends, laid_out = np.empty(len(block), np.int64), np.zeros(len(offsets), np.int64), np.empty_like(labels)
+    _to_blocks(offsets, labels, block, starts[:-1].copy(), np.cumsum(widths) - widths, order, ends, laid_out)
+    ranks = labels  # they are not needed any more, and new memory costs more than the loop that fills it
+    largest, widest = int(sizes.max(initial=0)), int(widths.max(initial=0))
+    _sort_blocks(starts, largest, widest, rank_of_label, order, ends, laid_out, ranks)
+    return order, ends, laid_out, ranks
 
 
-def _blocks(offsets: I64, labels: I32, size: int) -> tuple[I32, int]:
-    """The block of every document, and the number of blocks. All documents of a block precede those of the next."""
+def _blocks(offsets: I64, pairs: I32, pair_label: I32, known: int, size: int) -> tuple[I32, I32, int]:
+    """The labels of all documents, sorted in each; the block of each document; and the number of blocks.
+
+    All documents of a block precede those of the next. Some at a time are labelled and find their blocks, so that their
+    labels are in the cache.
+    """
     count = len(offsets) - 1
-    block = np.zeros(count, np.int32)
-    if count < 2 * size:
-        return block, 1
-    drawn = np.arange(0, count, max(1, size // _DRAWN), dtype=np.int64)
-    _sort_all(offsets, labels, drawn)
-    splitters = [labels[offsets[one] : offsets[one + 1]] for one in drawn[_DRAWN::_DRAWN].tolist()]
+    labels, block = np.empty_like(pairs), np.zeros(count, np.int32)
+    splitters = _drawn(offsets, pairs, pair_label, size) if count >= 2 * size else []
     ends = np.cumsum([0, *map(len, splitters)])
-    _find_blocks(offsets, labels, ends, np.concatenate(splitters), block)
-    return block, len(splitters) + 1
+    begins = np.array([one[0] if len(one) else -1 for one in splitters], np.int64)
+    before = np.repeat(np.arange(len(begins) + 1, dtype=np.int32), np.diff(begins, prepend=-1, append=known))
+    together = np.concatenate(splitters) if splitters else np.empty(0, np.int32)
+    for low in range(0, count, size):
+        some = offsets[low : low + size + 1]
+        _label_some(some, pairs, pair_label, labels)
+        if splitters:
+            _find_blocks(some, labels, ends, together, before, block[low : low + size])
+    return labels, block, len(splitters) + 1
+
+
+def _drawn(offsets: I64, pairs: I32, pair_label: I32, size: int) -> list[I32]:
+    """Splitters: of some documents, drawn at even distances and sorted, one for each block but the first."""
+    drawn = range(0, len(offsets) - 1, max(1, size // _DRAWN))
+    taken = [np.sort(pair_label[pairs[offsets[one] : offsets[one + 1]]]) for one in drawn]
+    ends, order = np.cumsum([0, *map(len, taken)]), np.arange(len(taken), dtype=np.int64)
+    _sort_all(ends, np.concatenate(taken), order)
+    return [taken[one] for one in order[_DRAWN::_DRAWN].tolist()]
 
 
 @kernel
-def _find_blocks(offsets: I64, labels: I32, splitter_offsets: I64, splitters: I32, block: I32) -> None:
-    """The number of splitters that are not after each document."""
+def _find_blocks(
+    offsets: I64, labels: I32, splitter_offsets: I64, splitters: I32, before: I32, block: I32
+) -> None:  # fmt: skip
+    """The number of splitters that are not after each document. `before`: those that begin with a smaller label."""
     for document in range(len(block)):
-        low, high = 0, len(splitter_offsets) - 1
-        while low < high:
-            middle, depth = (low + high) // 2, 0
+        first = _label_at(offsets, labels, document, 0)
+        low, high = (before[first], before[first + 1]) if first >= 0 else (0, before[0])
+        while low < high:  # all of them begin as the document does
+            middle, depth = (low + high) // 2, 1
             while True:
-                mine, others = (
-                    _label_at(offsets, labels, document, depth),
-                    _label_at(splitter_offsets, splitters, middle, depth),
-                )
+                mine = _label_at(offsets, labels, document, depth)
+                others = _label_at(splitter_offsets, splitters, middle, depth)
                 if mine != others or mine < 0:
                     break
                 depth += 1
@@ -145,16 +164,15 @@ def _find_blocks(offsets: I64, labels: I32, splitter_offsets: I64, splitters: I3
 
 @kernel
 def _to_blocks(
-    offsets: I64, labels: I32, ranks: I32, block: I32, place: I64, filled: I64,
-    order: I64, ends: I64, laid_out: I32, ranks_out: I32,
-) -> None:  # fmt: skip
+    offsets: I64, labels: I32, block: I32, place: I64, filled: I64, order: I64, ends: I64, laid_out: I32
+) -> None:
     """Append every document to its block. `place`, `filled`: the starts of blocks, by documents and labels."""
     for document in range(len(block)):
         here = block[document]
         order[place[here]] = document
         to = filled[here]
         for at in range(offsets[document], offsets[document + 1]):
-            laid_out[to], ranks_out[to] = labels[at], ranks[at]
+            laid_out[to] = labels[at]
             to += 1
         filled[here] = to
         place[here] += 1
@@ -167,19 +185,21 @@ def _sort_all(offsets: I64, labels: I32, order: I64) -> None:
 
 
 @allocating_kernel
-def _sort_blocks(starts: I64, largest: int, widest: int, order: I64, ends: I64, laid_out: I32, ranks: I32) -> None:
-    """Sort the documents of every block, in place."""
+def _sort_blocks(
+    starts: I64, largest: int, widest: int, rank_of_label: Ranks, order: I64, ends: I64, laid_out: I32, ranks: I32
+) -> None:
+    """Sort the documents of every block, in place, and look up the ranks of their labels."""
     keys, waiting = np.empty(largest, np.int32), np.empty((largest + 8, 4), np.int64)
     sorted_order, numbers, offsets = (
         np.empty(largest, np.int64),
         np.empty(largest, np.int64),
         np.empty(largest + 1, np.int64),
     )
-    labels, own_ranks = np.empty(widest, np.int32), np.empty(widest, np.int32)
+    labels = np.empty(widest, np.int32)
     for block in range(len(starts) - 1):
         low, count = starts[block], starts[block + 1] - starts[block]
         begin, end = ends[low], ends[low + count]
-        labels[: end - begin], own_ranks[: end - begin] = laid_out[begin:end], ranks[begin:end]
+        labels[: end - begin] = laid_out[begin:end]
         for position in range(count):
             sorted_order[position], numbers[position] = position, order[low + position]
             offsets[position] = ends[low + position] - begin
@@ -190,7 +210,7 @@ def _sort_blocks(starts: I64, largest: int, widest: int, order: I64, ends: I64, 
             document = sorted_order[position]
             order[low + position] = numbers[document]
             for at in range(offsets[document], offsets[document + 1]):
-                laid_out[to], ranks[to] = labels[at], own_ranks[at]
+                laid_out[to], ranks[to] = labels[at], rank_of_label[labels[at]]
                 to += 1
             ends[low + position + 1] = to
 

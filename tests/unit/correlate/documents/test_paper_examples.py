@@ -103,10 +103,10 @@ def test_table_i_ties_go_to_the_attribute_with_fewer_values() -> None:
 
 def test_figure_4_the_tree_of_table_i() -> None:
     tree = FPTree.build(TABLE_I)
-    nodes = tree.arrays.nodes[:-1]  # the last one only ends the groups of the one before it
-    keys = [tree.documents.dictionary.keys[tree.pair_of_label[label]] for label in nodes["label"][1:]]
+    nodes = tree.arrays.nodes
+    keys = [tree.documents.dictionary.keys[tree.pair_of_label[label]] for label in tree.arrays.origins["label"][1:]]
     assert [key.replace("\0s", ":") for key in keys] == ["b:7", "a:3", "c:1", "b:8", "a:3", "c:2"]
-    assert nodes["parent"].tolist() == [-1, 0, 1, 2, 0, 4, 4]
+    assert tree.arrays.origins["parent"].tolist() == [-1, 0, 1, 2, 0, 4, 4]
     ends = {node: tree.order[nodes["first"][node] : nodes["own_end"][node]] + 1 for node in range(7)}
     assert {node: one.tolist() for node, one in ends.items() if len(one)} == {2: [3], 3: [1], 5: [2], 6: [4]}
 
