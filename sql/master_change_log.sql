@@ -29,12 +29,17 @@ create table if not exists master.change_log_pruned (
 create or replace function master.log_change() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    logged constant text := tg_table_schema || '.' || tg_table_name;
+    logged text := tg_table_schema || '.' || tg_table_name;
+    root constant regclass := pg_partition_root(tg_relid);
     bulk constant bigint := 250000;
     touched bigint;
     key_values text;
     rows_of text := 'select * from changed';
 begin
+    if root <> tg_relid::regclass then  -- a statement that names a partition; others fire the triggers of the whole table
+        select nspname || '.' || relname into logged
+        from pg_class join pg_namespace on pg_namespace.oid = relnamespace where pg_class.oid = root;
+    end if;
     if tg_op = 'TRUNCATE' then
         insert into master.change_log (table_name, op) values (logged, 'T');
         return null;
@@ -60,7 +65,11 @@ create or replace function master.keep_change_log(master_table regclass, variadi
 returns void language plpgsql as $$
 declare
     arguments text;
+    part regclass;
 begin
+    for part in select relid from pg_partition_tree(master_table) where level = 1 loop
+        perform master.keep_change_log(part, variadic key_columns);
+    end loop;
     select string_agg(quote_literal(name), ', ' order by place) into arguments
     from unnest(key_columns) with ordinality as part (name, place);
     execute format('create or replace trigger log_insert after insert on %s referencing new table as changed '

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +49,16 @@ def make_folder(folder: Path) -> None:
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
+
+
+def renew(paths: Iterable[Path]) -> None:
+    """Let the age of files begin anew: retention counts from their last use.
+
+    No batch fails for it: a file may be gone, or belong to the account that runs tasks on a cluster.
+    """
+    for path in paths:
+        with suppress(OSError):
+            os.utime(path)
 
 
 def sync_files(paths: Iterable[Path]) -> None:

@@ -6,7 +6,7 @@
     loaded ── put_away: fully consumed files that have been quiet move to the archive
 
 A name may hold any bytes a file system allows and is never interpreted. Text files are consumed up to their last line
-end; the rest follows when the line is complete or the file has been quiet for `settle`. A file that grew is read on
+end; the rest follows when the line is complete or the file has been quiet for a while. A file that grew is read on
 from its consumed offset if the hash of the earlier bytes still matches; otherwise it is treated as a new file.
 A file that cannot be opened waits where it is and holds up no other (`adapters.unreadable`, ADR 116).
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import re
 import stat
@@ -36,6 +37,8 @@ from etl.contract.words.types import TIMESTAMP
 
 SETTLE = timedelta(seconds=10)
 """How long a file must be unchanged before its last, unterminated line counts as complete."""
+PATIENCE = timedelta(hours=1)
+"""The same for a line that is the beginning of an event only: who writes in blocks may pause in the middle of one."""
 QUIET = timedelta(seconds=60)
 """How long a consumed file stays in the landing folder: its writer may still append to it."""
 
@@ -44,6 +47,7 @@ MESSAGE_BYTES = 256
 
 _SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
 _BLOCK = 4 * 2**20
+_LONGEST_TAIL = 2**16
 _HIDDEN = (b".", b"_")
 T = TypeVar("T")
 _RELEASE = re.compile(rb"frontstage-release-[0-9]{9}-[0-9a-f]{16}\.(?:jsonl|csv|parquet)(?:~[0-9]+)?")
@@ -222,11 +226,33 @@ def _unread(
     descriptor: int, file: LandedFile, before: Consumed | None, format: Format, now: datetime
 ) -> tuple[int, int]:
     first = 0 if before is None else _consumed_end(descriptor, file, before)
-    quiet = now.timestamp() - file.modified_ns / 1e9 >= SETTLE.total_seconds()
+    quiet_s = now.timestamp() - _written_at(os.fstat(descriptor))
     if format == "parquet":
-        return (0, file.size) if first == 0 and (quiet or _has_footer(descriptor, file)) else (0, 0)
-    whole = quiet or first >= file.size
-    return first, file.size if whole else _last_line_end(descriptor, file, first)
+        whole = quiet_s >= SETTLE.total_seconds() or _has_footer(descriptor, file)
+        return (0, file.size) if first == 0 and whole else (0, 0)
+    end = file.size if first >= file.size else _last_line_end(descriptor, file, first)
+    if end < file.size:
+        patience = SETTLE if _may_be_whole(descriptor, end, file.size, format) else PATIENCE
+        end = file.size if quiet_s >= patience.total_seconds() else end
+    return first, end
+
+
+def _may_be_whole(descriptor: int, first: int, last: int, format: Format) -> bool:
+    """Whether a line without an end may be complete: of JSON that can be told, unless it is no event for its length."""
+    if format != "jsonl" or last - first > _LONGEST_TAIL:
+        return True
+    tail = os.pread(descriptor, last - first, first)
+    try:
+        return not tail.strip() or isinstance(json.loads(tail), dict)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+
+
+def _written_at(seen: os.stat_result) -> float:
+    """When a file was last written. A sender may give it any time, also one to come; nobody sets the time of change."""
+    return min(seen.st_mtime, seen.st_ctime)
 
 
 def _consumed_end(descriptor: int, file: LandedFile, before: Consumed) -> int:
@@ -402,7 +428,7 @@ def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], no
         except FileNotFoundError:
             continue
         unchanged = (seen.st_ino, seen.st_size, seen.st_mtime_ns) == (known.inode, known.size, known.modified_ns)
-        if unchanged and known.end >= known.size and now.timestamp() - seen.st_mtime >= QUIET.total_seconds():
+        if unchanged and known.end >= known.size and now.timestamp() - _written_at(seen) >= QUIET.total_seconds():
             make_folder(archive)
             put = _free_name(archive, name)
             os.rename(path, put)  # noqa: PTH104

@@ -60,7 +60,8 @@ def check(secret: bytes, user: User, action: str, values: Mapping[str, Any], sig
     made, _, digest = signature.partition(".")
     if not made.isdecimal() or len(made) > 12 or not 0 <= time.time() - int(made) <= VALID_S:
         raise FormRefused
-    if not hmac.compare_digest(digest, _digest(secret, user, action, values, int(made))):
+    wanted = _digest(secret, user, action, values, int(made))
+    if not hmac.compare_digest(digest.encode("utf-8", "replace"), wanted.encode()):
         raise FormRefused
 
 

@@ -20,10 +20,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from etl.adapters import landing, unreadable
 from etl.adapters.delta.log import DeltaLog
+from etl.adapters.durable import renew
 from etl.adapters.great_expectations.audit import Audit
 from etl.adapters.kafka.errors import OffsetsGone, TopicRecreated
 from etl.adapters.landing import Consumed, LandedFile, Limits, Slice
@@ -123,7 +124,7 @@ class MicroBatch:
         recover.settle(self)
         begun = self.ledger.oldest_unloaded()
         if begun is not None and begun.state == "held" and begun.verdict is not None and begun.audit is not None:
-            begun = aside.set_aside(self, begun, begun.audit)  # rejected: it must not block the pipeline any longer
+            begun = self._set_aside(begun, begun.audit)  # rejected: it must not block the pipeline any longer
         if begun is not None and begun.state != "reading":
             self.progress(f"batch {begun.batch} was {begun.state} before and is taken up again")
             return begun
@@ -299,6 +300,8 @@ class MicroBatch:
         if decision.counts.lines != decision.counts.routed:
             raise LinesDoNotAddUp(self.name, plan.batch, decision.counts.lines, decision.counts.routed)
         decided_at = self.clock()
+        renew(self.places.waiting(path) for path in decision.corrected)  # nothing names them from now on
+        renew(self.places.before(path) for path in decision.corrected)
         self.checkpoint("before the note")
         recover.write_note(self, began, plan, decision, decided_at)
         self.checkpoint("before the decision")
@@ -322,13 +325,20 @@ class MicroBatch:
         verdict = publishing.ask_audit(self.audits, self.places, self.resolved, record, past)
         self.checkpoint("before the verdict")
         if not verdict["success"] and self.resolved.pipeline.held == "go_on":
-            return aside.set_aside(self, record, verdict)
+            return self._set_aside(record, verdict)
         self.ledger.record_audit(batch, "passed" if verdict["success"] else "held", verdict)
         self.checkpoint("after the verdict")
         record = self.ledger.get(batch)
         if not verdict["success"]:
             raise self.audit_failed(record)
         return record
+
+    def _set_aside(self, record: BatchRecord, verdict: dict[str, Any]) -> BatchRecord:
+        try:
+            return aside.set_aside(self, record, verdict)
+        except aside.EventsNotFound:  # else nobody could release it either, and nothing would ever go on
+            self.ledger.hold(record.batch, verdict)
+            raise
 
     def audit_failed(self, record: BatchRecord) -> AuditFailed:
         """The error for a batch whose accepted events wait for a person."""
@@ -342,6 +352,7 @@ class MicroBatch:
         """Make a batch that passed visible everywhere, then archive its input. `rows`: a copy that has started."""
         record = self.ledger.get(batch)
         if record.state != "loaded":
+            recover.confirm_note(self, record)
             with copying(self, record) if rows is None else nullcontext(rows) as rows:
                 publishing.publish(self, record, rows)
         self._put_away()

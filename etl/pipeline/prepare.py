@@ -8,7 +8,7 @@ written. A process prepares a pipeline once, and again when its file changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,6 +48,22 @@ class UnknownPipeline(TerminalError):
         return f"{self.name!r} is not a pipeline; {self.folder} declares {', '.join(self.known) or 'none'}"
 
 
+class OnTwoDisks(TerminalError):
+    """Landing folder and archive are on different file systems."""
+
+    exit_code = 78
+
+    def __init__(self, landing: str, archive: str) -> None:
+        super().__init__(landing, archive)
+        self.landing, self.archive = landing, archive
+
+    def __str__(self) -> str:
+        return (
+            f"the landing folder {self.landing} and the archive {self.archive} are on different file systems, but "
+            "files that were read are renamed from there to here; set FRONTSTAGE_ARCHIVE to a folder beside the first"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A pipeline whose tables exist."""
@@ -68,7 +84,7 @@ class Preparer:
     """Prepares the pipelines of one site."""
 
     settings: Settings
-    dsn: str
+    dsn: str = field(repr=False)
 
     def declared(self, name: str) -> Pipeline:
         """The pipeline of this name; raises the first error in its file."""
@@ -107,6 +123,7 @@ class Preparer:
         if before:
             compatible(before, pipeline)  # raises on an incompatible change
         places = places_of(own, pipeline)
+        require_one_disk(places.landing, places.archive)
         delta = process_state().delta_log(places.tables, f"frontstage-{pipeline.name}")
         delta.create(FACT, fact_schema(resolved))
         delta.create(QUARANTINE, quarantine_schema())
@@ -119,6 +136,25 @@ class Preparer:
             writer.ledger.retry_waiting(*_ALWAYS, writer.epoch)
         writer.ledger.declare(as_dict(pipeline))
         return Prepared(resolved, places, delta, self._engine(pipeline), dimensions, audit_of(own))
+
+
+def require_one_disk(landing: Path, archive: Path) -> None:
+    """Raise unless files can be renamed from the landing folder into the archive; shut folders are told later."""
+    here, there = _disk(landing), _disk(archive)
+    if here is not None and there is not None and here != there:
+        raise OnTwoDisks(str(landing), str(archive))
+
+
+def _disk(folder: Path) -> int | None:
+    """The file system of a folder, or of the one in which it will be made; None where that cannot be told."""
+    for path in (folder, *folder.parents):
+        try:
+            return path.stat().st_dev
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+    return None
 
 
 def audit_of(settings: Settings) -> Audit:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from etl.adapters.durable import create_durably
 from etl.adapters.landing import Slice
 from etl.adapters.ledger import RESTORED, BatchRecord, Decision
 from etl.errors import TerminalError, TransientError
+from etl.model import BatchState
 from etl.pipeline.loading import publishing
 from etl.pipeline.review import release
 from etl.pipeline.review.quarantine import Quarantine
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 TABLES = (FACT, QUARANTINE, BACKLOG)
+_BEFORE_A_VERDICT: tuple[BatchState, ...] = ("decided", "held")
 _NOTE = re.compile(r"([0-9]{9,})(?:-([0-9]{6,}))?\.json")  # those of older versions have no number
 
 
@@ -92,7 +95,7 @@ def settle(run: MicroBatch) -> None:
     last = run.ledger.last_decided()
     known = 0 if last is None else last.batch
     ahead = max(fixed, *held.values())
-    if ahead > known:
+    if ahead > known or _waits_again(last, ahead):
         _finish(run, ahead)
         _put_back(run, known, ahead)
     release.settle(refused)
@@ -104,8 +107,9 @@ def _add_again(run: MicroBatch, table: str, held: int) -> None:
     if oldest is not None and oldest > held + 1:
         raise HistoryForgotten(run.name, table, held, oldest)
     for record in run.ledger.loaded_after(held):
-        files = record.decided.of_table(table)
-        if files and run.delta.add(table, files, record.batch):
+        if table not in publishing.entered(record.decided):
+            continue
+        if run.delta.add(table, record.decided.of_table(table), record.batch):
             run.progress(f"batch {record.batch} was missing in {table} and has been added again")
 
 
@@ -116,25 +120,37 @@ def _correct_again(run: MicroBatch, fixed: int) -> None:
             run.progress(f"what batch {record.batch} had corrected has been corrected again")
 
 
+def _waits_again(last: BatchRecord | None, ahead: int) -> bool:
+    """Whether the newest batch waits for a verdict and is in a table, where none comes without one."""
+    return last is not None and last.batch == ahead and last.state in _BEFORE_A_VERDICT
+
+
 def _finish(run: MicroBatch, ahead: int) -> None:
-    """The ledger was restored to the middle of a batch; Delta holds later batches, so that batch's outcome is known."""
+    """The ledger was restored to the middle of a batch; Delta holds that batch, so what became of it is known."""
     begun = run.ledger.oldest_unloaded()
     if begun is None or begun.batch > ahead:
         return
     if begun.state == "reading":
         run.ledger.abandon(begun.batch)  # its note has the decision; a new try would write other files
         return
-    run.ledger.record_audit(begun.batch, "passed", RESTORED)
+    if begun.state in _BEFORE_A_VERDICT:
+        _pass(run, begun)
     run.publish(begun.batch)
+
+
+def _pass(run: MicroBatch, begun: BatchRecord) -> None:
+    """Let a batch pass as it did then: whole, or without the events that its note says were set aside (ADR 130)."""
+    noted = Decision.from_json(_read_note(run, begun.batch, begun.batch)["decision"])
+    if noted.aside is None:
+        run.ledger.record_audit(begun.batch, "passed", RESTORED)
+    else:
+        run.ledger.set_aside(begun.batch, noted, RESTORED, run.writer.epoch)
 
 
 def _put_back(run: MicroBatch, known: int, ahead: int) -> None:
     """The ledger is older: restore every batch that Delta holds from its note."""
     for batch in range(known + 1, ahead + 1):
-        path = _newest_note(run.places, batch)
-        if path is None:
-            raise NoteMissing(run.name, batch, known)
-        note = json.loads(path.read_bytes())
+        note = _read_note(run, batch, known)
         run.ledger.restore(batch, note, [Slice.from_json(one) for one in note["slices"]], run.writer.epoch)
         run.progress(f"batch {batch} was missing in the ledger and has been put back from its note")
         run.publish(batch)
@@ -142,23 +158,33 @@ def _put_back(run: MicroBatch, known: int, ahead: int) -> None:
 
 def write_note(run: MicroBatch, began: BatchRecord, plan: BatchPlan, decision: Decision, decided_at: datetime) -> None:
     """A copy of the decision beside the data, synced before the ledger commits."""
-    note = {
-        "batch": plan.batch,
+    _write(run, plan.batch, _note(began, decision, decided_at, plan.slices))
+
+
+def _note(began: BatchRecord, decision: Decision, decided_at: datetime, slices: Sequence[Slice]) -> dict[str, Any]:
+    return {
+        "batch": began.batch,
         "run_id": began.run_id,
         "started_at": began.started_at.isoformat(),
         "decided_at": decided_at.isoformat(),
         "decision": decision.as_json(),
-        "slices": [one.as_json() for one in plan.slices],
+        "slices": [one.as_json() for one in slices],
     }
-    _write(run, plan.batch, note)
 
 
-def revise_note(run: MicroBatch, batch: int, decision: Decision) -> None:
-    """Write the note of a decision anew that has changed before it is published."""
-    path = _newest_note(run.places, batch)
-    if path is None:
-        raise NoteMissing(run.name, batch, batch - 1)
-    _write(run, batch, {**json.loads(path.read_bytes()), "decision": decision.as_json()})
+def revise_note(run: MicroBatch, record: BatchRecord, decision: Decision) -> None:
+    """Note a decision anew that has changed before it is published: the ledger has all that a note says."""
+    assert record.decided_at is not None, "only a decision is revised"
+    _write(run, record.batch, _note(record, decision, record.decided_at, run.ledger.slices(record.batch)))
+
+
+def confirm_note(run: MicroBatch, record: BatchRecord) -> None:
+    """Note what is published, if the newest note says otherwise: setting events aside may have ended after its note."""
+    second = run.places.notes / f"{record.batch:09d}-000002.json"
+    if second.exists():  # nearly always there is one note, and looking for it costs nothing
+        noted = Decision.from_json(_read_note(run, record.batch, record.batch)["decision"])
+        if noted != record.decided:
+            revise_note(run, record, record.decided)
 
 
 def _write(run: MicroBatch, batch: int, note: dict[str, Any]) -> None:
@@ -171,9 +197,13 @@ def _write(run: MicroBatch, batch: int, note: dict[str, Any]) -> None:
         raise NoteTaken(run.name, batch) from None
 
 
-def _newest_note(places: Places, batch: int) -> Path | None:
-    notes = _notes(places, batch)
-    return notes[max(notes)] if notes else None
+def _read_note(run: MicroBatch, batch: int, known: int) -> dict[str, Any]:
+    """The note of a batch that holds. `known`: the newest batch that the ledger has decided."""
+    notes = _notes(run.places, batch)
+    if not notes:
+        raise NoteMissing(run.name, batch, known)
+    note: dict[str, Any] = json.loads(notes[max(notes)].read_bytes())
+    return note
 
 
 def _notes(places: Places, batch: int) -> dict[int, Path]:

@@ -55,7 +55,8 @@ def test_each_action_has_its_dag(
 def test_a_form_for_other_values_another_action_or_another_person_is_refused(desk: Desk) -> None:
     before = len(desk.access.started)
     form = fields(desk.admin.get("/act/release-batch", params={"pipeline": "orders", "batch": "2"}))
-    for changed in ({"batch": "3"}, {"pipeline": "trips"}, {"signature": ""}, {"signature": "1.x"}, {"row": "1-1"}):
+    signatures = [{"signature": given} for given in ("", "1.x", f"{int(time.time())}.é")]
+    for changed in ({"batch": "3"}, {"pipeline": "trips"}, {"row": "1-1"}, *signatures):
         assert desk.admin.post("/act/release-batch", data={**form, **changed}).status_code == 403, changed
     assert desk.admin.post("/act/reject-lines", data=form).status_code == 403
     assert desk.clerk.post("/act/release-batch", data=form).status_code == 403

@@ -159,6 +159,29 @@ def test_no_path_leads_out_of_the_reports(desk: Desk, path: str) -> None:
     assert "secret" not in re.sub(r"secrets\.json", "", answer.text)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "reports/trips/secret.html", "reports/orders/%2e%2e/trips/secret.html", "reports/orders/..%2ftrips/secret.html",
+        "reports/orders/there.html", "data_docs/trips/secret.html", "data_docs/static/%2e%2e/trips/secret.html",
+        "data_docs/orders/%2e%2e/trips/secret.html",
+    ],
+)  # fmt: skip
+def test_no_path_leads_to_files_of_a_pipeline_that_somebody_may_not_see(desk: Desk, path: str) -> None:
+    reports, docs = desk.site.settings.reports, desk.site.settings.data_docs
+    for folder in (reports / "trips", docs / "trips"):
+        folder.mkdir(exist_ok=True)
+        (folder / "secret.html").write_text("secret")
+    (docs / "static").mkdir(exist_ok=True)
+    (docs / "orders").mkdir(exist_ok=True)
+    link = reports / "orders" / "there.html"
+    if not link.is_symlink():
+        link.symlink_to(reports / "trips" / "secret.html")
+    answer = desk.clerk.get(f"/files/{path}")
+    assert answer.status_code == 403
+    assert "secret" not in re.sub(r"secret\.html", "", answer.text)
+
+
 @pytest.mark.parametrize("address", ["/", "/p/orders", "/p/orders/batches/1", "/p/orders/history", "/c/of/paid_orders"])
 def test_every_link_is_relative_and_asks_nobody_else(desk: Desk, address: str) -> None:
     text = desk.admin.get(address).text

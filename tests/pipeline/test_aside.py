@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from etl.adapters import ledger
@@ -84,6 +88,21 @@ def test_rejected_events_are_refused_lines_with_their_bytes_and_their_keys_are_f
     strict.land("c.jsonl", order(1, quantity=1))
     strict.run()
     assert sorted(strict.rows("fact")["order_id"].to_pylist()) == [1, 4], "it was corrected and sent again"
+
+
+def test_batches_that_are_rejected_at_once_are_refused_in_files_of_their_own(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = held_batch(site)
+    last = ledger.Ledger.last
+    with monkeypatch.context() as patch:  # ten thousand batches later
+        patch.setattr(ledger.Ledger, "last", lambda book: replace(last(book), batch=10_000))
+        strict.land("b.jsonl", order(4))
+        assert strict.run() == 10_001
+    for batch in (1, 10_001):
+        says(strict, batch, "rejected")
+    assert strict.run() == 10_002
+    assert places(strict) == (0, 4, 1, 0)
 
 
 def test_an_event_that_had_waited_and_is_rejected_is_refused_with_its_bytes(site: Site) -> None:
@@ -178,12 +197,111 @@ def test_a_ledger_restored_from_before_puts_held_events_back_as_they_were(site: 
     assert places(older) == (3, 0, 0, 0)
 
 
-def test_a_batch_is_not_rejected_when_its_lines_are_gone(site: Site) -> None:
+def test_a_ledger_restored_from_before_puts_held_events_back_whatever_came_after_them(
+    site: Site, backup: Backup
+) -> None:
+    strict = going_on(site)
+    strict.land("0.jsonl", order(9, quantity=1))
+    strict.run()
+    restore = backup(strict)
+    strict.land("a.jsonl", order(1))
+    strict.run()
+    strict.later(timedelta(minutes=5)).decide()
+    assert list(strict.landing.iterdir()) == [], "the held line is in the archive, where no batch looks for input"
+    older = restore()
+    older.decide()
+    assert places(older) == (1, 0, 0, 1)
+    says(older, 2, "released")
+    older.run()
+    assert places(older) == (2, 0, 0, 0)
+
+
+@pytest.mark.parametrize("refused", [(), (b"{",)])
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("word", ["released", "rejected"])
+def test_a_ledger_restored_from_while_a_batch_was_held_knows_what_became_of_it(
+    site: Site, backup: Backup, word: str, more: bool, refused: tuple[bytes, ...]
+) -> None:
     strict = site.redeclared(add=STRICT)
-    file = strict.land("a.jsonl", order(1))
+    strict.land("0.jsonl", order(9, quantity=1))
+    strict.run()
+    strict.land("a.jsonl", order(1), *refused)
     with pytest.raises(AuditFailed):
         strict.run()
-    says(strict, 1, "rejected")
+    restore = backup(strict)
+    says(strict, 2, word)
+    assert strict.run() == 2
+    if more:
+        strict.land("b.jsonl", order(2, quantity=1))
+        assert strict.run() == 3
+    older = restore()
+    assert older.decide() is None, "nobody is asked once more, and nothing is left to do"
+    accepted, lines = word == "released", len(refused)
+    if more:
+        assert places(older) == ((3, lines, 0, 0) if accepted else (2, lines + 1, 0, 0))
+    else:
+        assert places(older) == ((2, lines, 0, 0) if accepted else (1, lines, 0, 1))
+    older.land("c.jsonl", order(1))
+    with contextlib.suppress(AuditFailed):
+        older.run()
+    assert older.inventory().faults == []
+
+
+def test_events_that_were_nearly_set_aside_and_then_released_are_facts_after_a_restore(
+    site: Site, backup: Backup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore = backup(site)
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1))
+
+    def end(*_: object) -> None:
+        raise Ended("between the note and the commit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.Ledger, "set_aside", end)
+        with pytest.raises(Ended):
+            strict.run()
+    waiting = strict.redeclared(('held = "go_on"\n', ""))
+    with pytest.raises(AuditFailed):
+        waiting.run()
+    says(waiting, 1, "released")
+    waiting.run()
+    older = restore().changed(pipelines=waiting.settings.pipelines)
+    older.land("b.jsonl", order(2, quantity=1))
+    older.run()
+    assert places(older) == (2, 0, 0, 0)
+
+
+def test_a_batch_that_takes_up_released_events_can_be_set_aside_itself(site: Site) -> None:
+    strict = going_on(site)
+    strict.land("a.jsonl", order(1), order(2, customer_id=2))
+    strict.run()
+    says(strict, 1, "released")
+    strict.land("b.jsonl", order(3))
+    assert strict.run() == 2
+    assert places(strict) == (2, 0, 0, 1), "what was released is published, and the batch's own events wait"
+    assert strict.execute("select order_id from mart.orders order by 1") == [(1,), (2,)]
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(2,)]
+    says(strict, 2, "rejected")
+    strict.land("c.jsonl", order(4, quantity=1))
+    assert strict.run() == 3
+    assert places(strict) == (3, 1, 0, 0)
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(3,)]
+
+
+@pytest.mark.parametrize("edit", [("grace =", "grace ="), GO_ON])
+def test_a_batch_whose_lines_are_gone_is_held_and_can_be_released(site: Site, edit: tuple[str, str]) -> None:
+    strict = site.redeclared(edit, add=STRICT)
+    file = strict.land("a.jsonl", order(1))
+    batch = strict.decide()
+    if edit is not GO_ON:
+        with pytest.raises(AuditFailed):
+            strict.step("audit", batch)
+        says(strict, 1, "rejected")
     file.unlink()
-    with pytest.raises((EventsNotFound, FileNotFoundError)):
+    with pytest.raises(EventsNotFound, match="put the files back, or release the batch"):
         strict.run()
+    assert (strict.record(1).state, strict.record(1).verdict) == ("held", None)
+    assert says(strict, 1, "released")
+    assert strict.run() == 1
+    assert strict.rows("fact")["order_id"].to_pylist() == [1]

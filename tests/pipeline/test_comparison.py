@@ -94,5 +94,8 @@ def test_the_doctor_reads_what_lies_unread_and_what_is_held(site: Site) -> None:
     assert (facts().has_run, facts().unread_files, [one.state for one in diagnose(facts())]) == (False, 1, ["well"])
     assert [one.what for one in diagnose(facts(timedelta(hours=2)))] == ["1 file lies unread for 2 hours"]
     site.run()
+    site.landing.joinpath("b.jsonl").write_bytes(b'{"order_id": 3, ')
     assert (facts().has_run, facts().unread_files, facts().unloaded) == (True, 0, None)
+    assert facts(timedelta(minutes=5)).unread_files == 0, "somebody is still writing the line"
+    assert facts(timedelta(hours=2)).unread_files == 1, "nobody is"
     assert [one.what.split(",")[0] for one in diagnose(facts())] == ["1 events wait for a row of a master"]

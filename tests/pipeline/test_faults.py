@@ -163,6 +163,27 @@ def test_a_half_written_line_waits_for_its_end(house: House) -> None:
     assert balanced(house).raw_lines == 5
 
 
+def test_a_line_that_is_written_in_two_blocks_minutes_apart_is_one_event(house: House) -> None:
+    whole = lines(1, 3)
+    path = house.land("buffered.jsonl", whole[:-20])
+    house.ahead = timedelta(minutes=30)
+    house.drain()
+    assert house.keys() == [1, 2]
+    with path.open("ab") as file:
+        file.write(whole[-20:])
+    house.drain()
+    assert house.keys() == [1, 2, 3]
+    assert balanced(house).raw_lines == 3
+
+
+def test_the_beginning_of_a_line_that_nobody_ends_is_refused_in_the_end(house: House) -> None:
+    house.land("ended.jsonl", lines(1, 2)[:-20])
+    house.ahead = timedelta(minutes=61)
+    house.drain()
+    assert house.keys() == [1]
+    assert (balanced(house).raw_lines, balanced(house).quarantine) == (2, 1)
+
+
 def test_a_last_line_without_an_end_counts_once_the_file_is_quiet(house: House) -> None:
     house.land("last.jsonl", lines(1, 2).rstrip(b"\n"))
     house.drain()

@@ -13,11 +13,14 @@ import pytest
 from deltalake import DeltaTable
 
 from etl.adapters import ledger
-from etl.errors import Busy, TerminalError
+from etl.adapters.claims import FAN_IN
+from etl.errors import AuditFailed, Busy, TerminalError
 from etl.pipeline.prepare import audit_of
 from etl.pipeline.recover import HistoryForgotten
 from etl.pipeline.upkeep.maintenance import Keep
-from tests.support.site import Site, order, quiet
+from tests.support.backups import Backup
+from tests.support.desk import says
+from tests.support.site import STRICT, Ended, Site, order, quiet
 
 LATER = timedelta(days=40)
 
@@ -44,6 +47,13 @@ def maintain(site: Site, tables: Recorded | None = None, *, days: int = 30, dry_
 def age(path: Path, by: timedelta = LATER) -> None:
     at = (datetime.now(UTC) - by).timestamp()
     os.utime(path, (at, at))
+
+
+def age_all(site: Site) -> None:
+    """Everything that is beside the tables of a pipeline becomes old."""
+    for path in (site.settings.warehouse / site.pipeline).rglob("*"):
+        if path.is_file() and "_delta_log" not in path.parts:
+            age(path)
 
 
 def load(site: Site, *numbers: int, name: str | None = None) -> Path:
@@ -116,6 +126,80 @@ def test_a_held_batch_loses_nothing_however_long_it_is_held(site: Site) -> None:
     assert site.totals()["fact"] == 1
 
 
+@pytest.mark.parametrize("word", ["released", "rejected"])
+def test_a_batch_that_was_held_for_long_can_be_judged_and_its_corrections_are_there(site: Site, word: str) -> None:
+    strict = site.redeclared(("grace =", 'after_grace = "unknown"\ngrace ='), add=STRICT)
+    strict.land("a.jsonl", order(1, customer_id=77, quantity=1))
+    strict.run()
+    strict.later(timedelta(days=8)).run()
+    arrive(strict, 77)
+    strict.land("b.jsonl", order(2))
+    with pytest.raises(AuditFailed):
+        strict.run()
+    age_all(strict)
+    maintain(strict.later(LATER), Recorded())
+    says(strict, 3, word)
+    assert strict.run() == 3
+    strict.land("c.jsonl", order(3, quantity=1))
+    assert strict.run() == 4
+    counted = strict.inventory()
+    assert (counted.faults, counted.fact, counted.quarantine) == ([], *((3, 0) if word == "released" else (2, 1)))
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(counted.fact,)]
+
+
+def test_a_ledger_restored_from_before_a_long_held_batch_was_loaded_finds_what_loading_it_takes(
+    site: Site, backup: Backup
+) -> None:
+    strict = site.redeclared(add=STRICT)
+    strict.land("a.jsonl", order(1))
+    with pytest.raises(AuditFailed):
+        strict.run()
+    age_all(strict)
+    restore = backup(strict)
+    says(strict, 1, "released")
+    held = timedelta(days=8)
+    strict.later(held).run()
+    maintain(strict.later(held))
+    older = restore().later(held)
+    older.land("b.jsonl", order(2, quantity=1))
+    older.run()
+    assert (older.inventory().faults, older.inventory().fact) == ([], 2)
+
+
+def test_a_ledger_restored_from_before_claims_were_merged_finds_the_runs_it_names(site: Site, backup: Backup) -> None:
+    for number in range(1, FAN_IN):
+        load(site, number)
+    for path in site.places.claims.iterdir():
+        age(path)
+    restore = backup(site)
+    load(site, FAN_IN)
+    assert len(list(site.places.claims.iterdir())) == FAN_IN + 1, "they were merged"
+    maintain(site)
+    older = restore()
+    older.land("again.jsonl", *map(order, range(1, FAN_IN + 1)))
+    older.run()
+    assert (older.inventory().faults, older.inventory().fact, older.inventory().duplicates) == ([], FAN_IN, FAN_IN)
+
+
+def test_files_that_an_unfinished_batch_settles_are_not_compacted(site: Site, backup: Backup) -> None:
+    for number in range(1, 19):
+        site.land(f"f{number}.jsonl", order(number, customer_id=77))
+        site.run()
+    restore = backup(site)
+    arrive(site, 77)
+    assert site.decide() == 19
+    files = set(backlog_files(site))
+    assert len(files) == 18
+    maintain(site)
+    older = restore()
+    assert set(backlog_files(older)) == files, "the ledger may be restored to where their events still wait"
+    arrive(older, 77)
+    older.run()
+    assert (older.inventory().faults, older.inventory().fact) == ([], 18)
+    assert maintain(older)["optimized"] == ["backlog"]
+    assert (len(backlog_files(older)), older.inventory().faults) == (1, [])
+
+
 def test_tables_of_many_files_are_compacted_and_of_the_backlog_those_in_which_no_event_waits(site: Site) -> None:
     for number in range(1, 19):
         site.land(f"f{number}.jsonl", order(number), order(1000 + number, customer_id=998 + number % 2))
@@ -170,6 +254,20 @@ def test_old_archived_input_goes_and_the_count_from_raw_files_still_adds_up(site
     assert archived(site) == []
     assert site.inventory().faults == []
     assert site.inventory().raw_lines == 4
+
+
+def test_lines_of_input_that_was_removed_after_a_backup_still_count_when_it_is_restored(
+    site: Site, backup: Backup
+) -> None:
+    load(site, 1, 2)
+    archive_all(site)
+    restore = backup(site)
+    maintain(site.later(LATER))
+    assert archived(site) == []
+    older = restore()
+    assert (older.inventory().faults, older.inventory().raw_lines) == ([], 2)
+    maintain(older.later(LATER))
+    assert older.inventory().faults == []
 
 
 def test_an_archive_that_was_counted_but_not_yet_removed_is_not_counted_twice(site: Site) -> None:
@@ -244,6 +342,42 @@ def test_a_file_that_grew_after_it_was_archived_is_read_on(site: Site) -> None:
     assert site.totals()["duplicates"] == 0
     assert site.inventory().faults == []
     assert maintain(later)["landed_again"] == 0
+
+
+def test_a_file_that_grew_long_after_it_was_archived_is_read_on(site: Site) -> None:
+    path = load(site, 1)
+    writer = path.open("ab")  # somebody who sends an event a month
+    archive_all(site)
+    (there,) = archived(site)
+    month = timedelta(days=29)
+    there.parent.rename(there.parent.with_name(f"{datetime.now(UTC) - month:%Y-%m-%d}"))
+    writer.write(line(2))
+    writer.close()
+    assert maintain(site)["landed_again"] == 1
+    assert site.run() is not None
+    assert (site.totals()["fact"], site.totals()["duplicates"], site.inventory().faults) == (2, 0, [])
+
+
+def test_a_file_that_was_to_land_again_when_the_process_ended_lands_the_next_time(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = load(site, 1)
+    writer = path.open("ab")
+    archive_all(site)
+    writer.write(line(2))
+    writer.close()
+    load(site, 3, name=path.name)  # stays for a while
+
+    def end(*_: object) -> None:
+        raise Ended("between the ledger and the rename")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", end)
+        with pytest.raises(Ended):
+            maintain(site)
+    assert maintain(site)["landed_again"] == 1
+    assert site.run() is not None
+    assert (site.totals()["fact"], site.totals()["duplicates"], site.inventory().faults) == (3, 0, [])
 
 
 def test_a_grown_file_whose_name_is_taken_lands_under_another(site: Site) -> None:

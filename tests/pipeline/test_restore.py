@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tests.support.desk import ADA, WIDER, release, rows, shown
 from tests.support.site import Ended, Site, order
 
 TABLES = ("fact", "quarantine", "backlog")
+ARCHIVED = timedelta(minutes=5)
+"""After this, a file that was read is in the archive."""
 
 
 def land_and_run(site: Site, number: int) -> None:
@@ -107,6 +110,39 @@ def test_files_that_a_decision_names_and_nobody_has_are_refused_with_their_names
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(Exception, match=rf"batch 1 was decided, but 1 of its files are missing in fact \({part.name}"):
         site.step("publish", batch)
+
+
+def test_a_batch_of_which_no_table_has_a_row_is_not_forgotten(site: Site, backup: Backup) -> None:
+    site.land("1.jsonl", order(1))
+    site.run()
+    restore = backup(site)
+    site.land("2.jsonl", order(1))
+    site.run()
+    site.later(ARCHIVED).run()
+    assert list(site.landing.iterdir()) == [], "its line is in the archive, where no batch looks for input"
+    older = restore()
+    assert older.decide() is None
+    assert older.inventory().faults == []
+    assert older.totals()["duplicates"] == 1
+
+
+def test_a_fact_table_restored_from_before_a_batch_without_facts_gets_its_entry_once(site: Site) -> None:
+    log = site.settings.warehouse / "orders" / "fact" / "_delta_log"
+    site.land("1.jsonl", order(1))
+    site.run()
+    shutil.copytree(log, site.settings.home / "kept")
+    site.land("2.jsonl", order(1))
+    site.run()
+    shutil.rmtree(log)
+    shutil.copytree(site.settings.home / "kept", log)
+    again = site.restarted()
+    entries = len(list(log.glob("*.json")))
+    for _ in range(3):
+        assert again.decide() is None
+    assert len(list(log.glob("*.json"))) == entries + 1
+    again.land("3.jsonl", order(3))
+    again.run()
+    assert (again.rows("fact").num_rows, again.inventory().faults) == (2, [])
 
 
 # ── notes of decisions ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -123,6 +123,24 @@ def test_held_events_with_unknown_members_are_corrected_after_their_release(site
     check_corrected(lenient)
 
 
+@pytest.mark.parametrize("word", ["released", "rejected"])
+def test_corrections_of_a_batch_that_is_set_aside_are_loaded_and_its_own_events_wait(site: Site, word: str) -> None:
+    strict = patient(site, ("deadline =", 'held = "go_on"\ndeadline ='), add=STRICT)
+    comes(strict)
+    strict.land("b.jsonl", order(1, customer_id=77, quantity=1), order(3))  # the first is sent once more
+    assert strict.run() == 3
+    counted = strict.inventory()
+    assert (counted.faults, counted.fact, counted.held, counted.duplicates) == ([], 2, 1, 1)
+    assert all(row[0] is not None for row in strict.execute(SALES)), "nothing is left in the group of nobody"
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(2,)]
+    says(strict, 3, word)
+    strict.land("c.jsonl", order(4, quantity=1))
+    strict.run()
+    facts_then = 4 if word == "released" else 3
+    assert (strict.inventory().faults, strict.inventory().fact) == ([], facts_then)
+    assert strict.execute("select sum(orders) from mart.daily_sales") == [(facts_then,)]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

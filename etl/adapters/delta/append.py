@@ -63,12 +63,15 @@ class DeltaAppender:
         return self._batch
 
     def add(self, files: Sequence[DataFile], batch: int) -> bool:
-        """Add a batch's files to the table, creating it with the first; False when they are in it already."""
+        """Add a batch's files to the table, creating it with the first; False when they are in it already.
+
+        No files: the entry says only that the batch was here. The table has to exist then.
+        """
         while self.newest_batch() < batch:
             require_whole(self.folder, files, batch)
             actions = [
                 _commit_info("WRITE", batch=str(batch), operationParameters={"mode": "Append"}),
-                *self._first(files[0]),
+                *self._first(files),
                 self._transaction(batch),
             ]
             if self._commit([*actions, *map(self._added, files)]):
@@ -134,10 +137,10 @@ class DeltaAppender:
 
     # ── what is added ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _first(self, file: DataFile) -> list[Action]:
+    def _first(self, files: Sequence[DataFile]) -> list[Action]:
         if self._version >= 0:
             return []
-        protocol, metadata = _beginning(nullable(pq.read_schema(self.folder / file.path).remove_metadata()))
+        protocol, metadata = _beginning(nullable(pq.read_schema(self.folder / files[0].path).remove_metadata()))
         mine = {"id": str(uuid.uuid4()), "createdTime": _now_ms()}
         return [protocol, {"metaData": metadata["metaData"] | mine}]
 

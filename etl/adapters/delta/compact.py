@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +21,17 @@ from etl.adapters.delta.log import DeltaLog
 
 SMALL_BYTES, MOST_BYTES = 16 * 2**20, 64 * 2**20
 """A file that is worth compacting, and the sum of those that become one."""
+MOST_DECODED = 256 * 2**20
+"""The same sum in memory, where repeated texts take their full length."""
 Sizes = dict[str, int]
 
 
 def mergeable(delta: DeltaLog, table: str, keep: Collection[str]) -> Sizes:
-    """Small files of a table with their sizes, except those to keep."""
-    actions: Any = pa.table(delta.table(table).get_add_actions())
+    """Small files of a table with their sizes, except those to keep; none where files may have deleted rows."""
+    opened = delta.table(table)
+    if "deletionVectors" in (opened.protocol().reader_features or ()):
+        return {}
+    actions: Any = pa.table(opened.get_add_actions())
     sizes = zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True)
     return {path: size for path, size in sizes if size < SMALL_BYTES and path not in keep}
 
@@ -33,22 +39,28 @@ def mergeable(delta: DeltaLog, table: str, keep: Collection[str]) -> Sizes:
 def compact(delta: DeltaLog, table: str, files: Sizes) -> int:
     """Merge these files; returns how many there are fewer."""
     fewer = 0
-    for group in _groups(files):
-        parts = [pq.read_table(delta.folder(table) / path) for path in group]
-        rows = pa.concat_tables(parts, promote_options="default")  # columns that were added later are NULL
+    for group, rows in _groups(delta.folder(table), files):
         merged = write_part(delta.root, table, f"compacted-{secrets.token_hex(8)}.parquet", rows)
         if delta.replace(table, group, merged):
             fewer += len(group) - 1
     return fewer
 
 
-def _groups(files: Sizes) -> Iterator[Sizes]:
-    """Groups of files, each small enough to be read at once."""
+def _groups(folder: Path, files: Sizes) -> Iterator[tuple[Sizes, pa.Table]]:
+    """Groups of two files or more with their rows, which are few enough for memory however well they are compressed."""
     group: Sizes = {}
+    parts: list[pa.Table] = []
     for path, size in sorted(files.items()):
-        if group and sum(group.values()) + size > MOST_BYTES:
-            yield group
-            group = {}
+        rows = pq.read_table(folder / path)
+        full = sum(group.values()) + size > MOST_BYTES or sum(one.nbytes for one in parts) + rows.nbytes > MOST_DECODED
+        if full:
+            yield from _merged(group, parts)
+            group, parts = {}, []
         group[path] = size
+        parts.append(rows)
+    yield from _merged(group, parts)
+
+
+def _merged(group: Sizes, parts: list[pa.Table]) -> Iterator[tuple[Sizes, pa.Table]]:
     if len(group) > 1:
-        yield group
+        yield group, pa.concat_tables(parts, promote_options="default")  # columns that were added later are NULL

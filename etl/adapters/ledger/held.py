@@ -26,6 +26,14 @@ class HeldBatches(Batches):
         self._execute(postgres.statement("batch_judge"), {"batch": batch, "verdict": Json(dict(verdict))}, rows=1)
         return True
 
+    def hold(self, batch: int, audit: Mapping[str, Any]) -> None:
+        """Let a batch wait for a person's verdict: what was said of it cannot be carried out."""
+        query = (
+            "update etl.batch set state = 'held', audit = %(audit)s, verdict = null "
+            "where pipeline = %(pipeline)s and batch = %(batch)s and state in ('decided', 'held')"
+        )
+        self._execute(query, {"batch": batch, "audit": Json(dict(audit))})
+
     def unjudged(self) -> list[BatchRecord]:
         """Batches that wait for a person's verdict, oldest first."""
         return self._batches("and verdict is null and (state = 'held' or aside > 0) order by batch")

@@ -144,7 +144,7 @@ class PostgresMaster:
             "file": _REWRITTEN,
         }
         for part, reason in reasons.items():
-            if since.get(part) != now[part]:
+            if str(since.get(part)) != str(now[part]):
                 raise RepublishNeeded(self._table, reason)
         if self._follow == "change_log" and not now["feed"]:
             raise RepublishNeeded(self._table, "its change log is not fed; `frontstage master follow` sees to that")

@@ -7,6 +7,7 @@ which cannot make requests.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -54,8 +55,9 @@ def reports(request: Request, guest: Guest) -> HTMLResponse:
 def file(guest: Guest, area: Area, path: str) -> FileResponse:
     """One file of a report or of Data Docs."""
     own = guest.site.settings
-    found = confined(own.reports if area == "reports" else own.data_docs, path)
-    _check(guest, area, path)
+    folder = own.reports if area == "reports" else own.data_docs
+    found = confined(folder, path)
+    _check(guest, area, found.relative_to(folder.resolve()).parts)  # of the file itself: the address may go up and down
     headers = HEADERS if area == "reports" else DOCS_HEADERS
     return FileResponse(found, media_type=TYPES[found.suffix], headers=headers)
 
@@ -76,10 +78,9 @@ def confined(folder: Path, path: str) -> Path:
     return found
 
 
-def _check(guest: Visitor, area: Area, path: str) -> None:
-    """Check the permission by path; a file of no single pipeline needs permission for all of them."""
-    parts = [part for part in path.split("/") if part]
-    if "static" in parts[:1]:
+def _check(guest: Visitor, area: Area, parts: Sequence[str]) -> None:
+    """Check the permission by the file's place; one of no single pipeline needs permission for all of them."""
+    if area == "data_docs" and "static" in parts[:1]:
         return  # styles and scripts of Data Docs
     named = {one.name for one in guest.site.pipelines} | {CORRELATIONS}
     owner = parts[0] if area == "reports" and parts else parts[1] if len(parts) > 1 else None

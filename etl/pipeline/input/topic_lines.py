@@ -7,7 +7,7 @@ restored ledger does not know, are not counted.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -58,9 +58,9 @@ def _ends(ledger: Ledger) -> dict[_Part, int]:
     return ends
 
 
-def copies_missing(archive: Path, ledger: Ledger) -> tuple[str, ...]:
-    """Offsets that batches have read and whose copy is missing in the archive."""
-    removed, undecided = ledger.archive_removed(), _undecided(ledger)
+def copies_missing(archive: Path, ledger: Ledger, removed: Container[str]) -> tuple[str, ...]:
+    """Offsets that batches have read and whose copy is missing in the archive. `removed`: days without files."""
+    undecided = _undecided(ledger)
     return tuple(
         f"{one.file.label} {one.first} to {one.last - 1}"
         for batch, one in _ranges(ledger)

@@ -8,14 +8,14 @@ healthy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
 from etl.adapters import landing, unreadable
-from etl.adapters.landing import LandedFile
+from etl.adapters.landing import Consumed, LandedFile, Limits
 from etl.adapters.ledger import BacklogFile, BatchRecord, Ledger
 from etl.adapters.unlistable import LandingAway, LandingShut, Unlistable, is_absent
 from etl.adapters.unreadable import Unreadable
@@ -61,6 +61,10 @@ def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, wit
     shut = unreadable.find(folder, unread[:_TRIED], consumed)
     named = {one.file for one in shut}
     unread = [file for file in unread if file not in named]
+    unread = [
+        *(file for file in unread[:_TRIED] if _has_lines(folder, file, consumed, pipeline, now)),
+        *unread[_TRIED:],
+    ]
     oldest = min((file.modified_ns for file in unread), default=None)
     return Facts(
         pipeline=pipeline,
@@ -74,6 +78,13 @@ def gather(pipeline: Pipeline, folder: Path, book: Ledger, now: datetime, *, wit
         unlistable=fault,
         backlog=book.backlog_files() if with_backlog else (),
     )
+
+
+def _has_lines(
+    folder: Path, file: LandedFile, consumed: Mapping[bytes, Consumed], pipeline: Pipeline, now: datetime
+) -> bool:
+    """Whether a batch would read something of a file: the beginning of a line that is still written waits."""
+    return bool(landing.fix_slices(folder, [file], consumed, pipeline.stream.source.format, now, Limits(batch_bytes=1)))
 
 
 def _listed(pipeline: Pipeline, folder: Path) -> tuple[list[LandedFile], Unlistable | None]:

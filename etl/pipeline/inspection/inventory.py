@@ -36,6 +36,7 @@ from etl.contract.model import Format, Pipeline
 from etl.ingest.lines import LineReader
 from etl.ingest.parquet_batches import bounded_batches
 from etl.pipeline.input import topic_lines
+from etl.pipeline.inspection.removed_days import removed_days
 from etl.pipeline.review.release_notes import ReleaseNotes
 from etl.pipeline.tasks.line_choice import POISON, WHOLE_FILE
 from etl.pipeline.tasks.plan import BACKLOG, FACT, HELD, QUARANTINE, Places
@@ -143,7 +144,7 @@ def take(pipeline: Pipeline, places: Places, ledger: Ledger, dsn: str) -> Invent
         released_by_nobody=tuple(sorted(found.keys() - ours)),
         rejected=verdicts.counts()["rejected"],
         held=_held(places, ledger, under_way),
-        copies_missing=topic_lines.copies_missing(places.archive, ledger),
+        copies_missing=topic_lines.copies_missing(places.archive, ledger, removed_days(places, ledger)),
         unreadable=tuple(raw.unreadable),
     )
 
@@ -235,7 +236,7 @@ def _count_raw(pipeline: Pipeline, places: Places, ledger: Ledger, refused: Refu
     A batch may archive files meanwhile. So the landing folder is counted first, and the files counted there are left
     out of the archive; a file that has left the landing folder is in the archive by the time that is listed.
     """
-    format, removed = pipeline.stream.source.format, ledger.archive_removed()
+    format, removed = pipeline.stream.source.format, removed_days(places, ledger)
     raw = _count_landed(places.landing, format, ledger, refused)
     days = [day for day in places.archive.glob("*") if day.name not in removed]
     for path in (path for day in days for path in _files(day, format)):

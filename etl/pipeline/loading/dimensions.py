@@ -39,6 +39,9 @@ from etl.pipeline.tasks.surrogate import surrogate_key
 
 _PAGES_AT_ONCE = 256
 _PARTS = "master_parts"
+_MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+"""Commits that change no row: after them, too, only what changed in the master is read."""
+_LOOKED_BACK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,11 @@ class Dimensions:
         )
 
     def _parts(self, table: DeltaTable) -> tuple[str, ...]:
-        """The parts of the master version in the table; empty when the last commit was not one of ours."""
-        (last,) = table.history(1)
-        return tuple(json.loads(last.get(_PARTS, "[]")))
+        """The parts of the master version in the table; empty when somebody else has changed its rows since."""
+        for commit in table.history(_LOOKED_BACK):
+            if _PARTS in commit or commit["operation"] not in _MAINTENANCE:
+                return tuple(json.loads(commit.get(_PARTS, "[]")))
+        return ()
 
     def _write_all(self, table: DeltaTable, master: Master, reader: MasterReader, commit: CommitProperties) -> None:
         schema = _nullable(dimension_schema(master, self.schemas[master.name]))

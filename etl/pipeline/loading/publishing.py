@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,20 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from etl.adapters.delta.data_files import read_parts
+from etl.adapters.durable import renew
 from etl.adapters.great_expectations.audit import Audit
-from etl.adapters.ledger import BatchRecord, DataFile
+from etl.adapters.ledger import BatchRecord, DataFile, Decision
 from etl.adapters.mart import Replaced
 from etl.contract.resolve import ResolvedPipeline
 from etl.errors import TerminalError
 from etl.pipeline.inspection.comparison import compare
 from etl.pipeline.loading.copying import Copying
-from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, Places
+from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, QUARANTINE, Places, notes_of
 from etl.validate.distribution import Profile
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 TABLES = (FACT, QUARANTINE, BACKLOG)
+_A_WHILE = timedelta(hours=1)
+"""How much older than its load a batch's files may be; more would shorten the time for which they are kept."""
 
 
 def ask_audit(
@@ -52,7 +57,7 @@ def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
     if first is not None and first.batch != record.batch:
         raise TerminalError(f"batch {first.batch} of {run.name} was decided before {record.batch} and goes first")
     decision = record.decided
-    touched = [table for table in TABLES if decision.of_table(table)]
+    touched = entered(decision)
     for table in touched:
         run.checkpoint(f"before {table} is published")
         run.ledger.fence(run.writer.epoch)  # a Delta log has no fence of its own
@@ -62,10 +67,31 @@ def publish(run: MicroBatch, record: BatchRecord, rows: Copying) -> None:
         touched.append(CORRECTIONS)
     loading = rows.done()
     loaded_at = run.clock()
+    if record.decided_at is None or loaded_at - record.decided_at > _A_WHILE:
+        renew(_needed(run, record))
     freshness = _freshness(run, decision.of_table(FACT), loaded_at.timestamp())
     run.checkpoint("before the mart is loaded")
     loading.finish(run.writer, loaded_at, rows.aggregates, freshness, touched, _replaced(run, record))
     run.checkpoint("after the mart is loaded")
+
+
+def entered(decision: Decision) -> list[str]:
+    """The tables whose logs get an entry of a batch.
+
+    There is always one: a ledger that was restored learns from the logs which batches it has forgotten. The fact's
+    entry has no files where a batch brought duplicates only, or all that it accepted was set aside (ADR 130).
+    """
+    tables = [table for table in TABLES if decision.of_table(table)]
+    return tables if tables or decision.of_table(CORRECTIONS) else [FACT]
+
+
+def _needed(run: MicroBatch, record: BatchRecord) -> Iterator[Path]:
+    """What loading a batch again takes. However long it was held, a ledger from before its load finds it (ADR 131)."""
+    decision, places = record.decided, run.places
+    yield from notes_of(places, record.batch)[-1:]
+    yield from (places.tables / CORRECTIONS / one.path for one in decision.of_table(CORRECTIONS))
+    for files in (*decision.mart.values(), *decision.replaced.values()):
+        yield from (places.mart / name for name in files)
 
 
 def correct(run: MicroBatch, record: BatchRecord) -> bool:

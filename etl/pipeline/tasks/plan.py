@@ -41,9 +41,23 @@ class Places:
         """The path of a file of events to retry: backlog, or events with an unknown member."""
         return self.tables / (UNKNOWN if path.startswith("unknown-") else BACKLOG) / path
 
+    def before(self, path: str) -> Path:
+        """The rows of a file of unknown members, as aggregates have counted them."""
+        return self.tables / UNKNOWN / f"before-{path}"
+
     @classmethod
     def under(cls, root: Path, landing: Path, archive: Path) -> Places:
         return cls(landing, archive, root, root / "_mart", root / "_claims", root / "_decisions")
+
+
+def part_prefix(batch: int) -> str:
+    """The beginning of the names of files that tasks of a batch write."""
+    return f"part-{batch:09d}-"
+
+
+def notes_of(places: Places, batch: int) -> list[Path]:
+    """The notes of a batch's decisions, the one that holds last."""
+    return sorted(places.notes.glob(f"{batch:09d}[-.]*"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class BatchPlan:
         return tuple(file.path for file in self.backlog if file.cause == "correction")
 
     def part_name(self, task: int, suffix: str = "parquet") -> str:
-        return f"part-{self.batch:09d}-{self.attempt}-{task:05d}.{suffix}"
+        return f"{part_prefix(self.batch)}{self.attempt}-{task:05d}.{suffix}"
 
     def share(self, reader: int) -> tuple[tuple[Slice, ...], tuple[BacklogFile, ...]]:
         """The share of one reading task: files are dealt round-robin, so that sizes even out."""

@@ -20,14 +20,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from etl.adapters import claims
 from etl.adapters.delta.compact import compact, mergeable
+from etl.adapters.durable import renew
 from etl.errors import TerminalError
 from etl.pipeline import recover
-from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN
+from etl.pipeline.review.aside import held_names
+from etl.pipeline.tasks.plan import BACKLOG, CORRECTIONS, FACT, HELD, QUARANTINE, UNKNOWN, notes_of
 from etl.pipeline.upkeep import retention
 from etl.pipeline.upkeep.retention import Removed
 
 if TYPE_CHECKING:
-    from etl.adapters.ledger import Ledger
+    from etl.adapters.ledger import Decision, Ledger
     from etl.pipeline.microbatch import MicroBatch
 
 GARBAGE_AFTER = timedelta(days=1)
@@ -73,6 +75,7 @@ def merge_claims(run: MicroBatch) -> bool:
     name = f"merged-{max(one.batch for one in chosen):09d}-{secrets.token_hex(4)}.claims"
     merged = claims.merge(run.places.claims, chosen, name, complete=len(chosen) == len(runs))
     run.checkpoint("after claims are merged")
+    renew(run.places.claims / one.path for one in chosen)  # from now on nothing but a restored ledger names them
     run.ledger.replace_claims(merged, chosen, run.writer.epoch)  # old files stay: a restored ledger may name them
     return True
 
@@ -128,11 +131,12 @@ def remove_garbage(run: MicroBatch, *, dry_run: bool = False) -> Removed:
         garbage = (path for path, part in parts if part is not None and not decided(int(part[1]), path.name))
         total += _remove(garbage, GARBAGE_AFTER, dry_run=dry_run)
     total += _remove(run.places.mart.glob("*-part-*"), KEPT_FOR, keep=_open_files(run), dry_run=dry_run)
-    total += _remove(sorted(run.places.notes.glob("*.json")), KEPT_FOR, dry_run=dry_run)  # the newest of a batch last
+    notes = sorted(run.places.notes.glob("*.json"))  # the newest of a batch last
+    total += _remove(notes, KEPT_FOR, keep=_open_notes(run), dry_run=dry_run)
     total += _remove((run.places.tables / HELD).glob("*"), KEPT_FOR, keep=_aside(run.ledger), dry_run=dry_run)
-    total += _remove((run.places.tables / CORRECTIONS).glob("*"), KEPT_FOR, dry_run=dry_run)
-    waiting = {name for one in run.ledger.unknown_files() for name in (one.path, f"before-{one.path}")}
-    total += _remove((run.places.tables / UNKNOWN).glob("*"), KEPT_FOR, keep=frozenset(waiting), dry_run=dry_run)
+    fixes = frozenset(_begun(run.ledger, CORRECTIONS))
+    total += _remove((run.places.tables / CORRECTIONS).glob("*"), KEPT_FOR, keep=fixes, dry_run=dry_run)
+    total += _remove((run.places.tables / UNKNOWN).glob("*"), KEPT_FOR, keep=_unknown(run.ledger), dry_run=dry_run)
     total += _remove(_unfinished(run), GARBAGE_AFTER, dry_run=dry_run)
     counted = {one.path for one in run.ledger.claim_runs()}
     unnamed = (path for path in run.places.claims.glob("*.claims") if path.name not in counted)
@@ -166,29 +170,57 @@ def _decided(ledger: Ledger, table: str) -> Callable[[int, str], bool]:
 
 def _begun(ledger: Ledger, table: str) -> set[str]:
     """Files that an unfinished batch will add, including those of earlier held batches."""
+    decision = _open_decision(ledger)
+    return set() if decision is None else {one.path for one in decision.of_table(table)}
+
+
+def _open_decision(ledger: Ledger) -> Decision | None:
+    """The decision of an unfinished batch."""
     record = ledger.oldest_unloaded()
-    return set() if record is None or record.decision is None else {one.path for one in record.decision.of_table(table)}
+    return None if record is None else record.decision
+
+
+# What an unfinished batch settles is kept, too: a ledger that is restored to before that batch waits for it again.
+
+
+def _open_backlog(ledger: Ledger) -> set[str]:
+    """Files of the backlog that the ledger names, and those of an unfinished batch."""
+    decision = _open_decision(ledger)
+    named = {one.path for one in ledger.backlog_files()} | _begun(ledger, BACKLOG)
+    return named if decision is None else named | set(decision.resolved)
+
+
+def _unknown(ledger: Ledger) -> frozenset[str]:
+    """Files of events with an unknown member."""
+    decision = _open_decision(ledger)
+    paths = {one.path for one in ledger.unknown_files()} | set(() if decision is None else decision.corrected)
+    return frozenset(name for path in paths for name in (path, f"before-{path}"))
 
 
 def _aside(ledger: Ledger) -> frozenset[str]:
     """Files of events that wait for a person's decision."""
+    decision = _open_decision(ledger)
+    taken = () if decision is None else (ledger.get(one.batch) for one in decision.taken_up)
     found: set[str] = set()
-    for record in ledger.asides():
+    for record in (*ledger.asides(), *taken):
         held = record.decided.aside
         if held is not None:
-            found |= {name for one in (*held.files, held.refused) for name in (one.path, f"before-{one.path}")} | {
-                n for names in held.mart.values() for n in names
-            }
+            found |= held_names(held)
     return frozenset(found)
 
 
 def _open_files(run: MicroBatch) -> frozenset[str]:
     """Rows for the mart that a batch still needs, however long it has been held."""
-    record = run.ledger.oldest_unloaded()
-    decision = None if record is None else record.decision
+    decision = _open_decision(run.ledger)
     if decision is None:
         return frozenset()
     return frozenset(name for of in (decision.mart, decision.replaced) for names in of.values() for name in names)
+
+
+def _open_notes(run: MicroBatch) -> frozenset[str]:
+    """The notes of a batch that is not loaded, however long it has been held."""
+    batch = run.ledger.oldest_open()
+    return frozenset() if batch is None else frozenset(path.name for path in notes_of(run.places, batch))
 
 
 def _remove(
@@ -216,8 +248,7 @@ def _optimized(run: MicroBatch, tables: Tables | None, *, dry_run: bool) -> Iter
     """Compact tables of many files; of the backlog those in which no event waits, for the ledger names the others."""
     for table in _tables(run):
         if table == BACKLOG:
-            keep = {one.path for one in run.ledger.backlog_files()} | _begun(run.ledger, table)
-            files = mergeable(run.delta, table, keep)
+            files = mergeable(run.delta, table, keep=_open_backlog(run.ledger))
             if len(files) >= MANY_FILES:
                 if not dry_run:
                     compact(run.delta, table, files)

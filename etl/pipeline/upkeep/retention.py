@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,12 +21,13 @@ from etl.adapters.landing import Consumed
 from etl.contract.model import Format
 from etl.pipeline.input import topic_lines
 from etl.pipeline.inspection import inventory
+from etl.pipeline.inspection.removed_days import note_removed_day
 
 if TYPE_CHECKING:
     from etl.pipeline.microbatch import MicroBatch
 
 _NEWEST_KEPT = 100  # newest batches, kept at any age
-_MAY_GROW = timedelta(days=2)  # after a file was archived
+_MAY_GROW = timedelta(days=2)  # after a file was archived; those that were written later still are looked at, too
 _COUNTED = re.compile(rb"~\d+$")  # what the archive appends to a name that is taken
 
 
@@ -52,7 +53,7 @@ def remove_archive(run: MicroBatch, before: datetime, *, dry_run: bool) -> Remov
         if not dry_run:
             lines = inventory.lines_under(folder, pipeline.stream.source.format, refused)
             lines += topic_lines.messages(pipeline, [folder], run.ledger)
-            run.ledger.remove_archive(folder.name, lines)
+            note_removed_day(run.places, run.ledger, folder.name, lines)
         total += remove_folder(folder, dry_run=dry_run)
     return total
 
@@ -129,13 +130,27 @@ class Archive:
         """Folder, archived name, landed name and inode of every file with more bytes than batches have read."""
         if self.format == "parquet":  # a file with a footer cannot grow
             return
-        for folder in days(self.folder, since=(now - _MAY_GROW).date()):
-            files = {seen.st_ino: (path, seen.st_size) for path in folder.glob("*") for seen in [path.stat()]}
-            for name, known in self.ledger.archived(list(files)):
+        for folder in days(self.folder):
+            day = date.fromisoformat(folder.name)
+            recent = day >= (now - _MAY_GROW).date()
+            seen_files = ((path, path.stat()) for path in folder.glob("*"))
+            files = {seen.st_ino: (path, seen.st_size) for path, seen in seen_files if recent or _since(seen, day)}
+            for name, known in self.ledger.archived(list(files)) if files else ():
                 path, size = files[known.inode]
                 archived = os.fsencode(path.name)
-                if size > known.end and name in (archived, _COUNTED.sub(b"", archived)):
+                if size > known.end and _uncounted(name) == _uncounted(archived):
                     yield folder, archived, name, known.inode
+
+
+def _since(seen: os.stat_result, day: date) -> bool:
+    """Whether a file was written after the day on which it was archived."""
+    return datetime.fromtimestamp(seen.st_mtime, UTC).date() > day
+
+
+def _uncounted(name: bytes) -> bytes:
+    """A name without what archive and landing folder add where it is taken: `a.jsonl~1`, `a~1.jsonl`."""
+    stem, dot, ending = _COUNTED.sub(b"", name).rpartition(b".")
+    return _COUNTED.sub(b"", stem) + dot + ending
 
 
 def _free_name(folder: Path, name: bytes) -> bytes:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etl.adapters import landing
-from etl.adapters.landing import QUIET, SETTLE, Consumed, LandedFile, Limits, Slice, SliceReader
+from etl.adapters.landing import PATIENCE, QUIET, SETTLE, Consumed, LandedFile, Limits, Slice, SliceReader
 from tests.support.unreadable import SWAPS, refusing
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -88,16 +88,35 @@ def test_a_half_written_last_line_waits_until_it_is_complete_or_the_file_is_quie
     put(tmp_path / "a.jsonl", b"one\ntwo\nthree\nfo")
     (second,) = fix(tmp_path, before)
     assert (second.first, second.last) == (8, 14)
-    put(tmp_path / "a.jsonl", b"one\ntwo\nthree\nfo", SETTLE)
+    put(tmp_path / "a.jsonl", b"one\ntwo\nthree\n{}", SETTLE)
     (rest,) = fix(tmp_path, before)
     assert (rest.first, rest.last) == (8, 16), "nobody has written for long enough"
     assert file.size == 11
 
 
+@pytest.mark.parametrize(
+    ("tail", "waits"),
+    [(b'{"a": {"b": 1}', True), (b'{"a": "}', True), (b"{\"a\": \"\xc3", True), (b"fo", True), (b"12", True),
+     (b'{"a": {"b": 1}}', False), (b"{} \t", False), (b" ", False), (b"{" * 2**17, False), (b'{"a":' * 9_999, False)],
+)  # fmt: skip
+def test_the_beginning_of_an_event_waits_for_an_hour(tmp_path: Path, tail: bytes, waits: bool) -> None:
+    put(tmp_path / "a.jsonl", b"{}\n" + tail, SETTLE)
+    assert [(one.first, one.last) for one in fix(tmp_path)] == [(0, 3 if waits else 3 + len(tail))]
+    put(tmp_path / "a.jsonl", b"{}\n" + tail, PATIENCE)
+    assert [(one.first, one.last) for one in fix(tmp_path)] == [(0, 3 + len(tail))]
+
+
+def test_of_a_line_of_csv_nobody_can_tell_whether_it_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a,b\n1,")
+    os.utime(tmp_path / "a.csv", ((NOW - SETTLE).timestamp(),) * 2)
+    (one,) = landing.fix_slices(tmp_path, landing.scan(tmp_path, "csv"), {}, "csv", NOW, LIMITS)
+    assert one.last == 6
+
+
 def test_a_file_without_any_line_end_waits_too(tmp_path: Path) -> None:
     put(tmp_path / "a.jsonl", b"half")
     assert fix(tmp_path) == ()
-    put(tmp_path / "a.jsonl", b"half", SETTLE)
+    put(tmp_path / "a.jsonl", b"half", PATIENCE)
     assert [(one.first, one.last) for one in fix(tmp_path)] == [(0, 4)]
 
 
@@ -239,7 +258,7 @@ def test_a_file_that_grew_behind_its_slice_still_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", ["truncated", "replaced", "gone", "line went on"])
 def test_a_file_that_is_not_as_it_was_fixed_does_not_count(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a.jsonl"
-    put(path, b"one\ntwo\nthr", SETTLE)
+    put(path, b"one\ntwo\nthr", PATIENCE)
     (one,) = fix(tmp_path)
     if change == "truncated":
         put(path, b"one\n")

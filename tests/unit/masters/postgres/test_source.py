@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,52 @@ def test_a_table_without_a_log_can_be_published_but_not_followed(dsn: str, tmp_p
     assert refresh(store, source).rows == 1
 
 
+PARTITIONED = """
+drop table if exists master.parts, master.low, master.high;
+create table master.parts (id bigint primary key, name text) partition by range (id);
+create table master.low partition of master.parts for values from (0) to (100);
+create table master.high partition of master.parts for values from (100) to (200) partition by range (id);
+create table master.higher partition of master.high for values from (100) to (200);
+insert into master.parts select number, 'part' from generate_series(1, 150) as number;
+"""
+
+
+def test_changes_of_a_partitioned_table_are_followed_whatever_table_a_statement_names(dsn: str, tmp_path: Path) -> None:
+    run(dsn, PARTITIONED)
+    source, store = PostgresMaster(dsn, "master.parts", ["id"]), PageStore(tmp_path / "parts")
+    Publisher(store).publish_from(source)
+    with pytest.raises(RepublishNeeded, match="its change log is not fed"):
+        refresh(store, source)
+    assert keep_change_log(dsn, "master.parts", ["id"])
+    assert not keep_change_log(dsn, "master.parts", ["id"])
+    Publisher(store).publish_from(source)
+    run(dsn, "insert into master.low values (0, 'directly'); update master.higher set name = 'directly' where id = 150")
+    run(dsn, "insert into master.parts values (199, 'whole'); delete from master.parts where id = 2")
+    manifest = refresh(store, source)
+    assert (manifest.rows, manifest.overlays[-1].rows) == (151, 4)
+    run(dsn, "create table master.more (like master.parts including all); insert into master.more values (200, 'new')")
+    run(dsn, "alter table master.parts attach partition master.more for values from (200) to (300)")
+    with pytest.raises(RepublishNeeded, match="its change log was not fed all the time"):
+        refresh(store, source)
+    assert keep_change_log(dsn, "master.parts", ["id"]), "the new partition is followed, too"
+    assert Publisher(store).publish_from(source).rows == 152
+    run(dsn, "truncate master.more")
+    with pytest.raises(RepublishNeeded, match="truncated"):
+        refresh(store, source)
+    Publisher(store).publish_from(source)
+    run(dsn, "alter table master.parts detach partition master.low")
+    with pytest.raises(RepublishNeeded):
+        refresh(store, source)
+
+
+@pytest.mark.parametrize("table", ["master.elder", "master.higher"])
+def test_tables_whose_rows_change_under_another_name_are_not_followed(dsn: str, table: str) -> None:
+    run(dsn, PARTITIONED)
+    run(dsn, "create table master.elder (id bigint primary key); create table master.heir () inherits (master.elder)")
+    assert keep_change_log(dsn, table, ["id"])
+    assert keep_change_log(dsn, table, ["id"]), "a statement that names the other table fires no trigger of this one"
+
+
 def test_what_cannot_be_followed_by_triggers_is_told(dsn: str) -> None:
     run(dsn, "create view master.some as select customer_id from master.customers")
     for table in ("master.some", "master.nowhere"):
@@ -329,6 +376,22 @@ def test_composite_and_text_keys_are_ordered_by_bytes_and_followed(dsn: str, tmp
         assert {row["key"]["shop"] for row in rows if row["price"] == 9} == {"é"}
         (found,) = view.lookup(pa.array([rows[7]["key"]], view.shape.key_type)).to_pylist()
         assert found == rows[7]
+
+
+def test_following_updated_at_sees_what_a_transaction_writes_that_had_only_read_before(
+    dsn: str, tmp_path: Path
+) -> None:
+    source = PostgresMaster(
+        dsn, "master.customers", ["customer_id"], ["name"], follow="updated_at", overlap=timedelta(0)
+    )
+    store = PageStore(tmp_path / "customers")
+    with session(dsn) as late:
+        late.execute("select now()")  # its rows are dated by this moment, whenever it writes them
+        Publisher(store).publish_from(source)
+        late.execute("update master.customers set name = 'late', updated_at = now() where customer_id = 1")
+        late.connection.commit()
+    refresh(store, source)
+    assert names(store, 1) == {1: "late"}
 
 
 def test_following_updated_at_sees_late_commits_but_no_deletions(dsn: str, tmp_path: Path) -> None:
