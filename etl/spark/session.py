@@ -15,7 +15,7 @@ from etl.settings import JARS_REMEDY, MALLOC_ARENAS, Settings
 
 _JIT = {
     "quick": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewSize=256m -XX:MaxNewSize=256m "
-    "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=50",
+    "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=50 -XX:-ShrinkHeapInSteps",
     "full": "-XX:+UseParallelGC",
 }
 """On small batches the optimising compiler takes CPU time for code that runs a few seconds (ADR 16), and a heap that is
