@@ -49,6 +49,7 @@ QUANTITIES = st.sampled_from([2, 3, STRANGE, 0])
 DEATHS = (*POINTS, "before events are set aside", "before the ledger sets events aside", "after events are set aside",
           "after claims are merged", "after files are put away")  # fmt: skip
 WORDS = st.sampled_from(["released", "rejected"])
+MAYBE = st.sampled_from((None, "released", "rejected"))
 KEEP_WAITING = ('grace = "7d"', 'held = "wait"\ngrace = "3650d"')
 CUSTOMERS = st.integers(8, 13)  # of which 11 and above come later, or never
 ORDERS = st.tuples(KEYS, CUSTOMERS, QUANTITIES)
@@ -240,7 +241,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(
         new=NEW,
-        word=st.sampled_from((None, "released", "rejected")),
+        word=MAYBE,
         late=st.integers(11, 13),
         days=st.sampled_from([0, 2, 8, 40]),
         point=st.sampled_from((None, *rounds.POINTS)),
@@ -279,11 +280,13 @@ class Histories(RuleBasedStateMachine):
         return back_up(self.world.site.execute, [table for table in LEDGER if self._has(table)])
 
     @precondition(lambda self: self.backup is not None and not self.undone)
-    @rule(new=NEW, point=st.sampled_from((None, *DEATHS)))
-    def roll_back_the_ledger(self, new: New, point: str | None) -> None:
-        """The ledger is restored; the run that completes it may die."""
+    @rule(new=NEW, word=MAYBE, point=st.sampled_from((None, *DEATHS)))
+    def roll_back_the_ledger(self, new: New, word: str | None, point: str | None) -> None:
+        """The ledger is restored, perhaps to before a person decided; the run that completes it may die."""
         self.land(new)
         self._settled()
+        if word is not None and self.world.held:
+            self.answer(0, word, None)
         if not self.undone:
             self._restore(point)
 
