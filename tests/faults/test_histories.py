@@ -220,6 +220,7 @@ class Histories(RuleBasedStateMachine):
     def _held(self, which: int) -> int:
         """One of the held batches; what is said of others is carried out once the one that holds the line is gone."""
         batches = sorted(self.world.held)[-1 if self.blocked else 0 :]
+        assert batches, "a batch holds the line on which somebody has decided before"
         return batches[which % len(batches)]
 
     # ── maintenance ────────────────────────────────────────────────────────────────────────────────────────────
