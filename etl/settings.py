@@ -32,6 +32,8 @@ PROJECT = Path(__file__).resolve().parents[1]
 IN_CHECKOUT = (PROJECT / "bin" / "setup").is_file()
 DAG_FILES = (PROJECT / "etl" / "airflow" / "dag_files").resolve()
 """The DAG files: `dags/` of the checkout, which a wheel keeps inside the package."""
+MALLOC_ARENAS = "2"
+"""The C library keeps up to eight heaps per core for a process's threads, and gives back little of them (ADR 136)."""
 JARS_REMEDY = (
     f"run `make setup`, or name their folder in {PREFIX}JARS"
     if IN_CHECKOUT

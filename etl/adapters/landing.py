@@ -1,8 +1,8 @@
 """The landing folder: which bytes of which files a batch reads, fixed before anything is read.
 
     folder ── scan ──▶ LandedFile ── less what earlier batches consumed ──▶ Slice(file, first, last) ── in the ledger
-    task   ── SliceReader: the same inode, complete lines, content hash; a file that changes meanwhile is `changed`
-              and so is one that can no longer be read
+    task   ── SliceReader (adapters.slice_reader): the same inode, complete lines, content hash; a file that changes
+              meanwhile is `changed`, and so is one that can no longer be read
     loaded ── put_away: fully consumed files that have been quiet move to the archive
 
 A name may hold any bytes a file system allows and is never interpreted. Text files are consumed up to their last line
@@ -19,21 +19,16 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import Any
 
 from etl.adapters.durable import make_folder, sync_folder
-from etl.adapters.regular_file import RegularFile, reason_of
+from etl.adapters.regular_file import RegularFile
 from etl.adapters.unlistable import unlistable
 from etl.contract.model import Format
-from etl.contract.words.types import TIMESTAMP
 
 SETTLE = timedelta(seconds=10)
 """How long a file must be unchanged before its last, unterminated line counts as complete."""
@@ -46,10 +41,10 @@ MESSAGE_BYTES = 256
 """The assumed size of a message for sizing batches; only relative sizes matter."""
 
 _SUFFIX: Mapping[Format, bytes] = {"jsonl": b".jsonl", "csv": b".csv", "parquet": b".parquet"}
-_BLOCK = 4 * 2**20
+BLOCK = 4 * 2**20
+"""Bytes that are read of a file at a time."""
 _LONGEST_TAIL = 2**16
 _HIDDEN = (b".", b"_")
-T = TypeVar("T")
 _RELEASE = re.compile(rb"frontstage-release-[0-9]{9}-[0-9a-f]{16}\.(?:jsonl|csv|parquet)(?:~[0-9]+)?")
 
 
@@ -261,14 +256,14 @@ def _consumed_end(descriptor: int, file: LandedFile, before: Consumed) -> int:
         return before.end
     if file.inode != before.inode or file.size < before.end:
         return 0
-    unchanged = all(_digest(descriptor, first, last) == digest for first, last, digest in before.parts)
+    unchanged = all(digest_of(descriptor, first, last) == digest for first, last, digest in before.parts)
     return before.end if unchanged else 0
 
 
 def _last_line_end(descriptor: int, file: LandedFile, first: int) -> int:
     end = file.size
     while end > first:
-        start = max(first, end - _BLOCK)
+        start = max(first, end - BLOCK)
         found = os.pread(descriptor, end - start, start).rfind(b"\n")
         if found >= 0:
             return start + found + 1
@@ -296,7 +291,7 @@ def _split(descriptor: int, first: int, last: int, format: Format, slice_bytes: 
 
 def _line_end_after(descriptor: int, position: int, last: int) -> int:
     while position < last:
-        block = os.pread(descriptor, min(_BLOCK, last - position), position)
+        block = os.pread(descriptor, min(BLOCK, last - position), position)
         found = block.find(b"\n")
         if found >= 0:
             return position + found + 1
@@ -306,116 +301,16 @@ def _line_end_after(descriptor: int, position: int, last: int) -> int:
     return last
 
 
-def _digest(descriptor: int, first: int, last: int) -> str:
+def digest_of(descriptor: int, first: int, last: int) -> str:
+    """The hash of some bytes of a file."""
     hashed = hashlib.blake2b(digest_size=16)
     while first < last:
-        block = os.pread(descriptor, min(_BLOCK, last - first), first)
+        block = os.pread(descriptor, min(BLOCK, last - first), first)
         if not block:
             return "truncated"
         hashed.update(block)
         first += len(block)
     return hashed.hexdigest()
-
-
-class SliceReader:
-    """Reads one slice block by block; afterwards `digest` is its hash, or `changed` says to discard its lines.
-
-    `reason` is the system's, where the file could not be read.
-    """
-
-    def __init__(self, folder: Path, slice: Slice) -> None:
-        self._folder, self._slice = folder, slice
-        self.digest, self.changed, self.reason = "", False, ""
-
-    def landed_at(self, lines: npt.NDArray[np.int64]) -> pa.Array:
-        """The landing time of these lines: the file's modification time."""
-        landed = datetime.fromtimestamp(self._slice.file.modified_ns / 1e9, UTC)
-        return pa.array([landed], TIMESTAMP).take(pa.array(np.zeros(len(lines), np.int32)))
-
-    def header(self) -> bytes:
-        """The file's first line, for formats that name their columns there."""
-        try:
-            with RegularFile(self._folder, self._slice.file.name) as descriptor:
-                return os.pread(descriptor, 65_536, 0).split(b"\n", 1)[0]
-        except OSError as error:
-            self._give_up(error)
-            return b""
-
-    def blocks(self) -> Iterator[bytes]:
-        """The slice's bytes, in order; none once the file has changed."""
-        if not self.changed:
-            try:
-                yield from self._blocks()
-            except OSError as error:
-                self._give_up(error)
-
-    def read_again(self, read: Callable[[BinaryIO], Iterator[T]]) -> Iterator[T]:
-        """What `read` makes of the whole file, once `blocks` has hashed it; nothing if it is another one by now."""
-        if not self.changed:
-            try:
-                yield from self._read_again(read)
-            except OSError as error:
-                self._give_up(error)
-
-    def _give_up(self, error: OSError) -> None:
-        self.changed, self.reason = True, reason_of(error)
-
-    def _blocks(self) -> Iterator[bytes]:
-        one = self._slice
-        with RegularFile(self._folder, one.file.name) as descriptor:
-            if not self._as_fixed(descriptor):
-                self.changed = True
-                return
-            before, hashed, at = os.fstat(descriptor), hashlib.blake2b(digest_size=16), one.first
-            while at < one.last and (block := os.pread(descriptor, min(_BLOCK, one.last - at), at)):
-                hashed.update(block)
-                at += len(block)
-                yield block
-            self.digest = hashed.hexdigest()
-            after = os.fstat(descriptor)
-            touched = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
-            self.changed = at < one.last or (touched and _digest(descriptor, one.first, one.last) != self.digest)
-
-    def _read_again(self, read: Callable[[BinaryIO], Iterator[T]]) -> Iterator[T]:
-        with RegularFile(self._folder, self._slice.file.name) as descriptor:
-            before = os.fstat(descriptor)
-            if not self._is_hashed(descriptor):
-                self.changed = True
-                return
-            with open(descriptor, "rb", buffering=0, closefd=False) as file:
-                yield from read(file)
-            after = os.fstat(descriptor)
-            touched = (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
-            self.changed = touched and not self._is_hashed(descriptor)
-
-    def _is_hashed(self, descriptor: int) -> bool:
-        """Whether the file is the slice that was hashed, and nothing more."""
-        one, seen = self._slice, os.fstat(descriptor)
-        if (seen.st_ino, seen.st_size) != (one.file.inode, one.last):
-            return False
-        return seen.st_mtime_ns == one.file.modified_ns or _digest(descriptor, one.first, one.last) == self.digest
-
-    def _as_fixed(self, descriptor: int) -> bool:
-        """Whether the file is the one that was fixed, grown at most behind a line end."""
-        one, seen = self._slice, os.fstat(descriptor)
-        if seen.st_ino != one.file.inode or seen.st_size < one.last:
-            return False
-        if (seen.st_size, seen.st_mtime_ns) == (one.file.size, one.file.modified_ns):
-            return True
-        return os.pread(descriptor, 1, one.last - 1) == b"\n"
-
-
-def start_of_line(folder: Path, one: Slice, line: int) -> int:
-    """Where a line of a slice begins, as lines of a slice are numbered; the slice's end where it has fewer lines."""
-    at, before = one.first, line - 1
-    if before < 1:
-        return at
-    for block in SliceReader(folder, one).blocks():
-        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == 0x0A)
-        if len(ends) >= before:
-            return at + int(ends[before - 1]) + 1
-        at, before = at + len(block), before - len(ends)
-    return one.last
 
 
 def put_away(folder: Path, archive: Path, consumed: Mapping[bytes, Consumed], now: datetime) -> list[bytes]:

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from etl.adapters.postgres import secret
 from etl.errors import MissingPart
-from etl.settings import JARS_REMEDY, Settings
+from etl.settings import JARS_REMEDY, MALLOC_ARENAS, Settings
 
 _JIT = {
     "quick": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewSize=256m -XX:MaxNewSize=256m "
-    "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=50",
+    "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=50 -XX:-ShrinkHeapInSteps",
     "full": "-XX:+UseParallelGC",
 }
 """On small batches the optimising compiler takes CPU time for code that runs a few seconds (ADR 16), and a heap that is
@@ -41,6 +41,7 @@ def start(settings: Settings, *, app_name: str = "frontstage") -> SparkSession:
     # Python workers would otherwise be the system's interpreter, without our packages.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.spark_master.startswith("local") else None
+    os.environ.setdefault("MALLOC_ARENA_MAX", MALLOC_ARENAS)  # of the JVM and its workers
     if _in_one_process(settings):  # its workers inherit our environment; a cluster's do not
         secret.draw_key()
     builder = SparkSession.builder.master(settings.spark_master).appName(app_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from etl.settings import PREFIX, PROJECT, Settings
+from etl.settings import MALLOC_ARENAS, PREFIX, PROJECT, Settings
 
 
 def project_environment(settings: Settings) -> dict[str, str]:
@@ -20,6 +20,7 @@ def project_environment(settings: Settings) -> dict[str, str]:
         "no_proxy": direct,
         "PYTHONPATH": str(PROJECT),
         "PYTHONUNBUFFERED": "1",
+        "MALLOC_ARENA_MAX": kept.get("MALLOC_ARENA_MAX", MALLOC_ARENAS),
         "PYSPARK_PYTHON": sys.executable,  # or Spark's workers start the system's interpreter
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }

@@ -26,8 +26,9 @@ from etl.adapters import claims as claim
 from etl.adapters import landing, mart
 from etl.adapters.claims import ClaimIndex, lanes
 from etl.adapters.kafka.copies import CopyReader, copy_path
-from etl.adapters.landing import Limits, Slice, SliceReader, is_range
+from etl.adapters.landing import Limits, Slice, is_range
 from etl.adapters.ledger import Ledger
+from etl.adapters.slice_reader import SliceReader
 from etl.columnar.keys import U64
 from etl.contract.model import Pipeline
 from etl.errors import TerminalError

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from etl.adapters.landing import LandedFile, Slice, is_range, start_of_line
+from etl.adapters.landing import LandedFile, Slice, is_range
 from etl.adapters.losses import LossBook, Losses
+from etl.adapters.slice_reader import start_of_line
 from etl.pipeline.poison.trial import Trial
 from etl.pipeline.tasks.line_choice import WHOLE_FILE
 

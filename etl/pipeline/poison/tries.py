@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Generic
 
-from etl.adapters.landing import Slice, SliceReader, is_range
+from etl.adapters.landing import Slice, is_range
 from etl.adapters.losses import LossBook, Losses, Part, Suspects, Together
+from etl.adapters.slice_reader import SliceReader
 from etl.ingest.lines import LineReader
 from etl.model import Progress
 from etl.pipeline.poison.trial import NotTheLines, T, Trial

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 
 from etl.adapters.claims import lanes
 from etl.adapters.kafka.copies import CopyReader
-from etl.adapters.landing import Slice, SliceReader, is_range, is_release
+from etl.adapters.landing import Slice, is_range, is_release
 from etl.adapters.ledger import BacklogFile
+from etl.adapters.slice_reader import SliceReader
 from etl.columnar.keys import Keys, encode, mix
 from etl.contract.model import Stream
 from etl.contract.words.types import TIMESTAMP

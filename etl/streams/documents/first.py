@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from etl.adapters.landing import Slice, SliceReader
+from etl.adapters.landing import Slice
+from etl.adapters.slice_reader import SliceReader
 from etl.contract.correlations.correlation import LoggedStream
 from etl.contract.correlations.documents import DocumentCorrelation
 from etl.correlate.documents import profile

@@ -22,7 +22,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from etl.adapters.landing import Slice, SliceReader, is_release
+from etl.adapters.landing import Slice, is_release
+from etl.adapters.slice_reader import SliceReader
 from etl.columnar.labels import label_lists
 from etl.contract.correlations.documents import DOCUMENT, EVENT_TIME, Flattening, TimeUnit
 from etl.contract.model import Stream

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from etl.adapters.landing import Slice, SliceReader
+from etl.adapters.landing import Slice
+from etl.adapters.slice_reader import SliceReader
 from etl.contract.correlations.documents import Flattening
 from etl.correlate.documents.model import Documents, concat
 from etl.correlate.model import references

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from etl.adapters.landing import Slice, SliceReader, is_release
+from etl.adapters.landing import Slice, is_release
+from etl.adapters.slice_reader import SliceReader
 from etl.columnar.labels import unlabelled
 from etl.contract.correlations.correlation import Correlation, LoggedStream
 from etl.correlate.biclique.choose import Lanes

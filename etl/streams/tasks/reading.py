@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from etl.adapters.delta.data_files import write_part
-from etl.adapters.landing import Slice, SliceReader
+from etl.adapters.landing import Slice
+from etl.adapters.slice_reader import SliceReader
 from etl.columnar.labels import unlabelled
 from etl.contract.words.types import TIMESTAMP
 from etl.ingest.events import Events

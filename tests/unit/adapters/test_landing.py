@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etl.adapters import landing
-from etl.adapters.landing import PATIENCE, QUIET, SETTLE, Consumed, LandedFile, Limits, Slice, SliceReader
+from etl.adapters.landing import PATIENCE, QUIET, SETTLE, Consumed, LandedFile, Limits, Slice
+from etl.adapters.slice_reader import SliceReader
 from tests.support.unreadable import SWAPS, refusing
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
