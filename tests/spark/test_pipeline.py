@@ -242,6 +242,7 @@ from functools import partial
 from pathlib import Path
 from etl import settings as configuration
 from etl.pipeline import isolate
+from etl.pipeline.poison import lines
 from etl.pipeline.tasks import wire
 from etl.pipeline.tasks.read import read
 from etl.pipeline.steps import Steps
@@ -249,7 +250,7 @@ from etl.pipeline.tasks.wire import DriverLost
 from etl.spark.executor import SparkExecutor, _route
 from etl.spark.session import spark_session
 
-isolate.TRIES = isolate._SILENT_DEATHS = 1  # every death is a start of Spark
+isolate.TRIES = lines.SILENT_DEATHS = 1  # every death is a start of Spark
 
 def deadly(plan, jvm, batches):
     for batch in batches:
