@@ -27,12 +27,14 @@ from etl.adapters.great_expectations.audit import Audit
 from etl.errors import FrontstageError
 from etl.masters.driver_state import driver_state
 from etl.masters.worker_cache import worker_cache
+from etl.pipeline.review.aside import REJECTED
 from etl.pipeline.review.desk import open_desk
 from etl.pipeline.review.quarantine import Selection
 from etl.pipeline.review.release import Person
 from etl.pipeline.tasks.in_process import InProcess
 from etl.pipeline.upkeep.maintenance import Keep
 from etl.settings import PROJECT
+from tests.faults.audits import FAILED
 from tests.support.site import Ended, Site, order
 
 SECRET = "s3cr3t-Pass-w0rd"
@@ -85,6 +87,9 @@ class World:
     kept: dict[int, Event] = field(default_factory=dict)
     booked: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     waiting: set[int] = field(default_factory=set)
+    held: dict[int, set[int]] = field(default_factory=dict)  # by batch, the keys that wait for a person
+    _joined: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # rows as their batch has composed them
+    _audits: dict[int, datetime] = field(default_factory=dict)
     _tables: set[str] = field(default_factory=set)
 
     @classmethod
@@ -125,16 +130,23 @@ class World:
         self.kept, self.waiting = dict(known.kept), set(known.waiting)
 
     def release(self, reason: str, ends_at: str | None = None) -> None:
-        """Somebody sends in again all lines that were refused for a reason; they will be refused for it again."""
+        """Somebody sends in again all lines that were refused for a reason.
+
+        They will be refused for it again, but for those that a person had rejected: their keys are free.
+        """
 
         def reached(name: str) -> None:
             if name == ends_at:
                 raise Ended(name)
 
         with open_desk(self.site.settings, self.site.dsn, "orders", reached) as desk:
-            count = sum(1 for _ in desk.quarantine.find(Selection(reason=reason)))
-            self.lines += count
-            self.refused[reason] += count
+            lines = sorted(desk.quarantine.find(Selection(reason=reason)), key=lambda line: line.id)
+            for line in lines:
+                if reason == REJECTED:
+                    self._judge(json.loads(line.raw))
+                else:
+                    self.lines += 1
+                    self.refused[reason] += 1
             desk.release(Selection(reason=reason), Person("ada", datetime.now(UTC), "again"), patience_s=0)
 
     def begin(self) -> None:
@@ -187,18 +199,52 @@ class World:
 
     def settle(self) -> None:
         """Book what has all its masters, with what they say now."""
+        self.booked |= self._compose(self.waiting)
+        self.waiting -= self.booked.keys()
+
+    def audited(self, batch: int, now: datetime, keys: list[int], *, held: bool) -> None:
+        """A batch has accepted these events. A person has to decide on them if it is held.
+
+        A batch that was forgotten with its decision is decided again, at another time, and may accept others.
+        """
+        if self._audits.get(batch) == now:
+            return
+        self._audits[batch] = now
+        self.waiting |= self.held.pop(batch, set())
+        assert set(keys) <= self.waiting, f"batch {batch} accepts what was accepted before, or never landed"
+        rows = self._compose(set(keys))
+        assert rows.keys() == set(keys), f"batch {batch} accepts events without master rows"
+        self.waiting -= rows.keys()
+        if held:
+            self.held[batch] = set(keys)
+            self._joined |= rows
+        else:
+            self.booked |= rows
+
+    def judged(self, batch: int, word: str) -> None:
+        """A person has decided on a held batch: its events are facts as they were joined then, or refused."""
+        for key in self.held.pop(batch):
+            if word == "released":
+                self.booked[key] = self._joined[key]
+            else:
+                del self.kept[key]  # who corrects it sends it again
+                self.refused.update([REJECTED, FAILED])
+
+    def _compose(self, keys: set[int]) -> dict[int, tuple[Any, ...]]:
+        """Rows of the mart of those events whose masters are there."""
         customers = self._rows("master.customers", "customer_id", "name", "nation", "region", "market_segment")
         products = self._rows("master.products", "product_id", "name", "brand", "category")
-        for number in sorted(self.waiting):
+        rows = {}
+        for number in sorted(keys):
             event = self.kept[number]
             customer, product = customers.get(event["customer_id"]), products.get(event["product_id"])
             if customer and product:
                 price = Decimal(str(event["unit_price"]))
-                self.booked[number] = (
+                rows[number] = (
                     number, _ORDERED_AT, _ORDERED_AT.date(), event["customer_id"], *customer, event["product_id"],
                     *product, event["quantity"], price, price * event["quantity"],
                 )  # fmt: skip
-        self.waiting -= self.booked.keys()
+        return rows
 
     def _rows(self, table: str, *columns: str) -> dict[int, tuple[Any, ...]]:
         return {row[0]: row[1:] for row in self.site.execute(f"select {', '.join(columns)} from {table}")}
@@ -224,10 +270,13 @@ class World:
         counted = self.site.inventory()
         assert counted.faults == []
         assert counted.raw_lines == self.lines, "lines that this test wrote"
-        assert counted.fact + counted.quarantine + counted.backlog_open + counted.duplicates == self.lines
+        assert counted.held == sum(map(len, self.held.values())), "events that wait for a person"
+        placed = counted.fact + counted.quarantine + counted.backlog_open + counted.held + counted.duplicates
+        assert placed == self.lines
         assert counted.duplicates == self.duplicates
         facts = self.site.rows("fact")["order_id"].to_pylist()
-        waits = set(self.site.rows("backlog")["order_id"].to_pylist()) - set(facts)
+        aside = {key for keys in self.held.values() for key in keys}
+        waits = set(self.site.rows("backlog")["order_id"].to_pylist()) & self.kept.keys() - set(facts) - aside
         assert len(facts) == len(set(facts)), "an event is in the fact table twice"
         assert (set(facts), waits) == (set(self.booked), self.waiting), "an event is in the wrong place"
         reasons = self.site.rows("quarantine")["reasons"].to_pylist()

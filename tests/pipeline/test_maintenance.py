@@ -424,3 +424,18 @@ def test_a_pipeline_that_has_not_run_is_left_alone(site: Site) -> None:
 def test_too_little_history_is_refused() -> None:
     with pytest.raises(TerminalError, match="3 days of history are too few"):
         Keep(timedelta(days=3))
+
+
+def test_a_report_is_written_again_after_its_refused_lines_were_compacted(site: Site) -> None:
+    for number in (1, 2):
+        site.land(f"{number}.jsonl", order(number), b"{broken %d" % number)
+        site.run()
+    table = site.table("quarantine")
+    table.optimize.compact()
+    kept = {uri.rpartition("/")[2] for uri in table.file_uris()}
+    for path in (site.settings.warehouse / "orders" / "quarantine").glob("*.parquet"):
+        if path.name not in kept:
+            path.unlink()  # as VACUUM does it
+    site.step("report", 1)
+    report = json.loads((site.settings.reports / "orders" / "1" / "report.json").read_text())
+    assert [one["raw"] for one in report["quarantine_samples"]] == ["{broken 1"]

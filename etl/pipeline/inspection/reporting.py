@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from typing import Any, get_args
 
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from etl.adapters.ledger import BatchRecord, Ledger
@@ -23,6 +26,7 @@ from etl.settings import Settings
 
 _DATA_DOCS = "../../../data_docs/index.html"
 _SAMPLES = 20
+_SHOWN = ["reasons", "raw", "source_file", "landed_at"]
 
 
 def report(settings: Settings, book: Ledger, record: BatchRecord, pipeline: Pipeline) -> Written:
@@ -111,12 +115,22 @@ def _message(record: BatchRecord) -> str:
 def _samples(masking: Masking, record: BatchRecord) -> list[model.Sample]:
     """A few refused events as they came, sensitive values masked."""
     found: list[model.Sample] = []
-    for file in record.decided.of_table(QUARANTINE):
-        path = masking.places.tables / QUARANTINE / file.path
-        columns = ["reasons", "raw", "source_file", "landed_at"]
+    for row in islice(_refused(masking.places.tables / QUARANTINE, record), _SAMPLES):
+        shown = masking.masked(row["raw"] or b"", row["source_file"], row["landed_at"])
+        found.append(model.Sample(reason=", ".join(row["reasons"]), raw=shown, source_file=row["source_file"]))
+    return found
+
+
+def _refused(folder: Path, record: BatchRecord) -> Iterator[dict[str, Any]]:
+    """The first refused rows of a batch: from its own files, or from those into which they were compacted since."""
+    paths = [folder / file.path for file in record.decided.of_table(QUARANTINE)]
+    if not all(path.exists() for path in paths):
+        from deltalake import DeltaTable
+
+        table = DeltaTable(str(folder)).to_pyarrow_dataset()
+        yield from table.head(_SAMPLES, columns=_SHOWN, filter=ds.field("batch") == record.batch).to_pylist()
+        return
+    for path in paths:
         with pq.ParquetFile(path) as source:
-            batch = next(source.iter_batches(_SAMPLES, columns=columns), None)
-        for row in [] if batch is None else batch.to_pylist():
-            shown = masking.masked(row["raw"] or b"", row["source_file"], row["landed_at"])
-            found.append(model.Sample(reason=", ".join(row["reasons"]), raw=shown, source_file=row["source_file"]))
-    return found[:_SAMPLES]
+            batch = next(source.iter_batches(_SAMPLES, columns=_SHOWN), None)
+        yield from [] if batch is None else batch.to_pylist()

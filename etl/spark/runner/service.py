@@ -41,6 +41,7 @@ from etl.settings import Settings, load
 from etl.spark.correlate import SparkCorrelations
 from etl.spark.executor import SparkExecutor
 from etl.spark.runner.calls import CorrelationCall, CorrelationMaintenanceCall, MaintenanceCall, StepCall
+from etl.spark.runner.memory import given_back
 from etl.spark.runner.watchdog import Watchdog
 from etl.spark.session import spark_session
 from etl.spark.tables import SparkTables
@@ -161,7 +162,8 @@ def app(spark: SparkSession, steps: Steps, watchdog: Watchdog | None = None) -> 
     @service.post("/maintenance")
     def maintain(call: MaintenanceCall) -> StreamingResponse:
         def work(progress: Progress) -> dict[str, Any]:
-            return steps.maintain(call.pipeline, call.keep, tables, progress)
+            with given_back(spark):
+                return steps.maintain(call.pipeline, call.keep, tables, progress)
 
         alone = one_at_a_time.wrap(call.pipeline, work)
         return _streamed(Work(spark, "maintenance", f"{call.pipeline} maintenance", alone))
@@ -175,7 +177,8 @@ def app(spark: SparkSession, steps: Steps, watchdog: Watchdog | None = None) -> 
     @service.post("/correlations-maintenance")
     def maintain_correlations(call: CorrelationMaintenanceCall) -> StreamingResponse:
         def work(progress: Progress) -> dict[str, Any]:
-            return correlations.maintain(call.keep, progress, tables)
+            with given_back(spark):
+                return correlations.maintain(call.keep, progress, tables)
 
         alone = one_at_a_time.wrap(CORRELATIONS, work)
         return _streamed(Work(spark, "maintenance", f"{CORRELATIONS} maintenance", alone))
